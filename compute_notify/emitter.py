@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The notifier made from configuration, and whether it sends at all."""
+
+from __future__ import annotations
+
+from collections import abc
+import typing
+
+from oslo_config import cfg
+from oslo_log import log as logging
+import oslo_messaging
+
+from compute_notify import change
+from compute_notify import exception
+from compute_notify import inforce
+from compute_notify import opts
+from compute_notify import payload
+
+LOG = logging.getLogger(__name__)
+
+#: Drivers that load and send nothing: oslo.messaging's own, and the one that
+#: only activates this library inside Nova.
+SILENT_DRIVERS = frozenset(('noop', 'compute_notify'))
+
+
+class ContextSerializer(oslo_messaging.NoOpSerializer):
+    """Serialize the context; the payload is plain data already.
+
+    The Notifier takes credentials out before it asks for this.
+    """
+
+    def serialize_context(self, ctxt: typing.Any) -> dict[str, typing.Any]:
+        """Return the context as a dictionary."""
+        return ctxt if isinstance(ctxt, dict) else dict(ctxt.to_dict())
+
+
+class _OnExchange:
+    """A configuration seen through another control exchange.
+
+    oslo.messaging takes a transport's exchange from ``control_exchange``,
+    which the service's RPC uses too and must keep.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, exchange: str) -> None:
+        self._conf = conf
+        self.control_exchange = exchange
+
+    def __getattr__(self, name: str) -> typing.Any:
+        return getattr(self._conf, name)
+
+    def __getitem__(self, name: str) -> typing.Any:
+        return self._conf[name]
+
+
+class Emitter:
+    """Build notifications and hand them to an oslo.messaging Notifier.
+
+    :param notifier: the Notifier.
+    :param host: named as publisher for a node that has no name at all.
+    :param extra_update_fields: payload fields that make an update besides
+        :data:`change.TRACKED`.
+    :param strict: raise a failure to notify, as tests want it.
+    :raises compute_notify.exception.InvalidOption: an extra field is not a
+        field of the payload.
+    """
+
+    def __init__(self, notifier: oslo_messaging.Notifier, *, host: str,
+                 extra_update_fields: abc.Iterable[str] = (),
+                 strict: bool = False) -> None:
+        self.notifier = notifier
+        self.strict = strict
+        self.tracked = tracked_fields(extra_update_fields)
+        self._host = host
+        self._on = sends(notifier)
+
+    def is_on(self) -> bool:
+        """Whether a driver that sends was loaded; decided once."""
+        return self._on
+
+    def emit(self, context: typing.Any, what: change.Change) -> None:
+        """Build and send one notification.
+
+        :param context: the request context of the change.
+        :param what: the change.
+        :raises compute_notify.exception.PayloadFieldMissing: the stored row
+            cannot fill the payload.
+        """
+        publisher = payload.publisher_for(what.row, self._host)
+        notifier = self.notifier.prepare(publisher_id=publisher.publisher_id)
+        notifier.info(context, what.event_type,
+                      payload.payload_for(what).obj_to_primitive())
+
+
+def tracked_fields(extra: abc.Iterable[str]) -> frozenset[str]:
+    """Return the fields whose change makes an update.
+
+    :param extra: the value of ``extra_update_fields``.
+    :raises compute_notify.exception.InvalidOption: one is not a field of the
+        payload; the message lists those that are.
+    """
+    unknown = sorted(set(extra) - set(payload.PAYLOAD_FIELDS))
+    if unknown:
+        raise exception.InvalidOption(
+            group=opts.GROUP, option='extra_update_fields',
+            reason=f'no such payload field: {", ".join(unknown)}. Valid names '
+                   f'are {", ".join(sorted(payload.PAYLOAD_FIELDS))}.')
+    return change.TRACKED | frozenset(extra)
+
+
+def sends(notifier: oslo_messaging.Notifier) -> bool:
+    """Tell whether a Notifier has any driver that really sends.
+
+    Its own ``is_enabled()`` says yes for no driver at all, for a misspelt one
+    and for one that only activates this library.
+    """
+    manager = getattr(notifier, '_driver_mgr', None)
+    if manager is None:
+        # A stand-in, such as the one of Nova's own test fixture.
+        return bool(notifier.is_enabled())
+    return not SILENT_DRIVERS.issuperset(manager.names())
+
+
+def from_conf(conf: cfg.ConfigOpts) -> Emitter:
+    """Make the transport, the Notifier and the emitter that options ask for.
+
+    A driver that does not exist is a warning and not an error, since
+    oslo.messaging goes on with the others.
+
+    :raises compute_notify.exception.InvalidOption: an option cannot work.
+    """
+    opts.register_opts(conf)
+    options = conf[opts.GROUP]
+    for name in ('topics', 'exchange'):
+        if not options[name]:
+            raise exception.InvalidOption(group=opts.GROUP, option=name,
+                                          reason='must not be empty')
+    tracked_fields(options.extra_update_fields)  # before anything is made
+    transport = _transport(conf, options.exchange)
+    _let_routing_read(conf)
+    notifier = oslo_messaging.Notifier(
+        transport, serializer=ContextSerializer(), topics=options.topics)
+    _warn_of_missing_drivers(conf, notifier)
+    return Emitter(notifier, host=conf.host or 'unknown',
+                   extra_update_fields=options.extra_update_fields)
+
+
+def _transport(conf: cfg.ConfigOpts, exchange: str) -> typing.Any:
+    try:
+        return oslo_messaging.get_notification_transport(
+            _OnExchange(conf, exchange))
+    except (oslo_messaging.InvalidTransportURL,
+            oslo_messaging.DriverLoadFailure, ValueError) as exc:
+        # The URL holds a password, and so may the reason.
+        group, option = 'oslo_messaging_notifications', 'transport_url'
+        if not conf[group].transport_url:
+            group = 'DEFAULT'
+        reason = ('cannot be parsed'
+                  if not isinstance(exc, oslo_messaging.DriverLoadFailure)
+                  else f'no such transport: {exc.driver}')
+        raise exception.InvalidOption(
+            group=group, option=option, reason=reason) from None
+
+
+def _let_routing_read(conf: cfg.ConfigOpts) -> None:
+    """Let the routing driver find its file.
+
+    It reads ``routing_config`` from oslo.config's global object whatever
+    configuration it is given.
+    """
+    group = 'oslo_messaging_notifications'
+    if 'routing' not in conf[group].driver or conf is cfg.CONF:
+        return
+    from oslo_messaging.notify import _impl_routing
+    conf.register_opt(_impl_routing.router_config, group=group)
+    cfg.CONF.set_default('routing_config', conf[group].routing_config,
+                         group=group)
+
+
+def _warn_of_missing_drivers(conf: cfg.ConfigOpts,
+                             notifier: oslo_messaging.Notifier) -> None:
+    loaded = set(notifier._driver_mgr.names())
+    for name in conf.oslo_messaging_notifications.driver:
+        if name not in loaded:
+            LOG.warning(
+                'Option [oslo_messaging_notifications] driver: there is no '
+                'notification driver %(name)s, or it cannot be loaded; it '
+                'sends nothing.', {'name': name})
+
+
+#: The emitter that the hook asks for at each call.
+IN_FORCE: inforce.InForce[Emitter] = inforce.InForce('compute_notify emitter')
+
+
+def current_notifier() -> oslo_messaging.Notifier | None:
+    """Return the Notifier in force, or None while nothing would be sent."""
+    emitter = IN_FORCE.current()
+    if emitter is None or not emitter.is_on():
+        return None
+    return emitter.notifier
+
+
+payload.current_notifier = current_notifier
+
+
+def setup(conf: cfg.ConfigOpts) -> None:
+    """Put an emitter made from configuration in force.
+
+    :raises compute_notify.exception.InvalidOption: an option cannot work;
+        what was in force before stays.
+    """
+    emitter = from_conf(conf)
+    teardown()
+    IN_FORCE.configure(emitter)
+    LOG.info('Compute node notifications are %(state)s; drivers: %(drivers)s',
+             {'state': 'on' if emitter.is_on() else 'off',
+              'drivers': ', '.join(conf.oslo_messaging_notifications.driver)
+              or 'none'})
+
+
+def teardown() -> None:
+    """Close the transport; nothing is announced from here on."""
+    before = IN_FORCE.configure(None)
+    if before is not None:
+        before.notifier.transport.cleanup()

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error this library raises of its own accord."""
+
+from __future__ import annotations
+
+import typing
+
+
+class ComputeNotifyError(Exception):
+    """The base: a message template filled from keyword arguments.
+
+    :param message: the whole text, where it exists already. An error that
+        crosses RPC is rebuilt from its text and its keyword arguments.
+    :param kwargs: what the template names; kept as :attr:`kwargs`.
+    """
+
+    msg_fmt = 'An unknown error occurred.'
+
+    def __init__(self, message: str | None = None,
+                 **kwargs: typing.Any) -> None:
+        self.kwargs = kwargs
+        if message is None:
+            try:
+                message = self.msg_fmt % kwargs
+            except (KeyError, TypeError, ValueError):
+                # Raising an error must never raise another one.
+                message = self.msg_fmt
+        super().__init__(message)
+
+
+class ObjectActionError(ComputeNotifyError):
+    """The object is not in a state that allows the action."""
+
+    msg_fmt = 'Compute node %(node)s: %(action)s failed because: %(reason)s'
+
+
+class DuplicateRecord(ComputeNotifyError):
+    """Another live node has this uuid, or this host and host name."""
+
+    msg_fmt = 'Cannot create duplicate record: %(target)s'
+
+
+class ComputeHostNotFound(ComputeNotifyError):
+    """No such node, or it is deleted and the context does not read those."""
+
+    msg_fmt = 'Compute host %(host)s could not be found.'
+
+
+class HostChanged(ComputeNotifyError):
+    """The stored row belongs to another host by now."""
+
+    msg_fmt = 'Compute node %(node)s no longer belongs to host %(host)s.'
+
+
+class InvalidOption(ComputeNotifyError):
+    """An option has a value that cannot work."""
+
+    msg_fmt = 'Option [%(group)s] %(option)s: %(reason)s'
+
+
+class NotConfigured(ComputeNotifyError):
+    """The objects have no database: compute_notify.setup() was not called."""
+
+    msg_fmt = ('No database is configured: call compute_notify.setup(conf) '
+               'first, or set an indirection API.')
+
+
+class DatabaseUnreachable(ComputeNotifyError):
+    """The database server does not answer, or refuses us."""
+
+    msg_fmt = 'Database %(url)s cannot be reached: %(reason)s'
+
+
+class DatabaseNotMigrated(ComputeNotifyError):
+    """The tables are missing, older or newer than this release needs."""
+
+    msg_fmt = ('Database %(url)s is at version %(found)s and this release '
+               'needs %(wanted)s. %(advice)s')
+
+
+class PayloadFieldMissing(ComputeNotifyError):
+    """A payload field that may not be null has no value in its source."""
+
+    msg_fmt = ('%(payload)s.%(field)s cannot be filled: %(object)s.%(source)s '
+               'is not set and the field is not nullable.')
+
+
+class PayloadSourceInvalid(ComputeNotifyError):
+    """The source of a payload does not have the field its SCHEMA names."""
+
+    msg_fmt = ('%(payload)s.%(field)s cannot be filled: %(object)s has no '
+               'field %(source)s.')
+
+
+class PayloadNotPopulated(ComputeNotifyError):
+    """A notification was emitted before its payload was filled."""
+
+    msg_fmt = ('%(notification)s cannot be emitted: its %(payload)s is not '
+               'populated.')
