@@ -180,7 +180,7 @@ def _warn_of_missing_drivers(conf: cfg.ConfigOpts,
                              notifier: oslo_messaging.Notifier) -> None:
     loaded = set(notifier._driver_mgr.names())
     for name in conf.oslo_messaging_notifications.driver:
-        if name not in loaded:
+        if name and name not in loaded:
             LOG.warning(
                 'Option [oslo_messaging_notifications] driver: there is no '
                 'notification driver %(name)s, or it cannot be loaded; it '
@@ -213,7 +213,7 @@ def setup(conf: cfg.ConfigOpts) -> None:
     IN_FORCE.configure(emitter)
     LOG.info('Compute node notifications are %(state)s; drivers: %(drivers)s',
              {'state': 'on' if emitter.is_on() else 'off',
-              'drivers': ', '.join(conf.oslo_messaging_notifications.driver)
+              'drivers': ', '.join(emitter.notifier._driver_mgr.names())
               or 'none'})
 
 

@@ -75,7 +75,8 @@ class DatabaseNotMigrated(ComputeNotifyError):
     """The tables are missing, older or newer than this release needs."""
 
     msg_fmt = ('Database %(url)s is at version %(found)s and this release '
-               'needs %(wanted)s. %(advice)s')
+               'needs %(wanted)s; "compute-notify db sync" upgrades an '
+               'older one.')
 
 
 class PayloadFieldMissing(ComputeNotifyError):

@@ -25,7 +25,6 @@ from stevedore import named
 
 from compute_notify.db import api
 from compute_notify.db import engine
-from compute_notify.db import migration
 from compute_notify.db import models
 from compute_notify import emitter
 
@@ -178,7 +177,7 @@ class DatabaseFixture(fixtures.Fixture):
         self.database = engine.Database(conf)
         self.addCleanup(self.database.dispose)
         if self._connection:
-            migration.sync(self.database.connect().writer.get_engine())
+            self.database.sync()
             self.addCleanup(self._empty)
             self._empty()
         self.addCleanup(api.IN_FORCE.take_away, self.database)
@@ -203,7 +202,7 @@ def _migrated() -> bytes:
         conf = _conf()
         db_options.set_defaults(conf, connection=f'sqlite:///{path}')
         database = engine.Database(conf)
-        migration.sync(database.connect().writer.get_engine())
+        database.sync()
         database.dispose()
         return pathlib.Path(path).read_bytes()
 

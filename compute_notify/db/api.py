@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from compute_notify.db import engine
+from compute_notify.db import locking
 from compute_notify.db import models
 from compute_notify import exception
 from compute_notify import inforce
@@ -83,7 +84,7 @@ def writer(context: typing.Any, *,
     facade = database().facade.writer
     if savepoint:
         facade = facade.savepoint
-    with engine.writing(), facade.using(context) as session:
+    with locking.writing(), facade.using(context) as session:
         yield session
 
 

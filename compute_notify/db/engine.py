@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections import abc
 import contextlib
-import contextvars
 import os
 import pathlib
 import threading
 import typing
 
+from alembic import util as alembic_util
 from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_db import options
@@ -19,10 +19,9 @@ from oslo_db.sqlalchemy import enginefacade
 import sqlalchemy as sa
 from sqlalchemy import exc as sa_exc
 
+from compute_notify.db import locking
+from compute_notify.db import migration
 from compute_notify import exception
-
-_writing: contextvars.ContextVar[bool] = contextvars.ContextVar(
-    'compute_notify writing', default=False)
 
 
 def default_connection() -> str:
@@ -33,20 +32,6 @@ def default_connection() -> str:
     state = os.environ.get('XDG_STATE_HOME') or '~/.local/state'
     path = pathlib.Path(state, 'compute-notify', 'compute_nodes.sqlite')
     return f'sqlite:///{path.expanduser()}'
-
-
-@contextlib.contextmanager
-def writing() -> abc.Iterator[None]:
-    """Make SQLite take its write lock when the transaction begins.
-
-    It would otherwise take it at the first write, and fail at once if another
-    process has written since this one read. Other databases lock rows.
-    """
-    token = _writing.set(True)
-    try:
-        yield
-    finally:
-        _writing.reset(token)
 
 
 class Database:
@@ -70,6 +55,8 @@ class Database:
         :raises compute_notify.exception.DatabaseUnreachable: no answer.
         :raises compute_notify.exception.DatabaseNotMigrated: its tables are
             not those of this release.
+        :raises compute_notify.exception.InvalidOption: the URL cannot be
+            parsed, or names a database or driver that is not installed.
         """
         if self._facade is None:
             with self._lock:
@@ -77,89 +64,88 @@ class Database:
                     self._facade = self._open()
         return self._facade
 
+    def version(self) -> str | None:
+        """Return the version of the tables, None where there are none yet.
+
+        :raises: as :attr:`facade`, but for the tables.
+        """
+        with self._errors(), self._connected() as engine:
+            return migration.version(engine)
+
+    def sync(self) -> str:
+        """Bring the tables to the newest version and return it.
+
+        :raises compute_notify.exception.DatabaseNotMigrated: a newer release
+            has been at them.
+        :raises: otherwise as :attr:`facade`.
+        """
+        with self._errors(), self._connected() as engine:
+            return migration.sync(engine)
+
     def dispose(self) -> None:
         """Close the connections."""
         if self._facade is not None:
             self._facade.dispose_pool()
 
-    @property
-    def url(self) -> sa.URL:
-        """Where the database is; its text hides the password."""
-        return sa.make_url(self._options['connection'])
+    def _open(self) -> typing.Any:
+        facade = self._connect()
+        engine = facade.writer.get_engine()
+        wanted = migration.head()
+        with self._errors():
+            found = migration.version(engine)
+            if found != wanted and engine.dialect.name == 'sqlite':
+                # The embedded database needs no step of its own.
+                found = migration.sync(engine)
+        if found != wanted:
+            raise self._not_migrated(found)
+        return facade
 
-    def connect(self) -> typing.Any:
-        """Return an engine facade that has not looked at the tables.
-
-        :raises compute_notify.exception.DatabaseUnreachable: no answer.
-        :raises compute_notify.exception.InvalidOption: the URL cannot be
-            parsed, or names a database or driver that is not installed.
-        """
-        try:
-            url = self.url
+    def _connect(self) -> typing.Any:
+        """Return an engine facade that has not looked at the tables."""
+        with self._errors():
+            url = sa.make_url(self._options['connection'])
             if url.get_backend_name() == 'sqlite' and url.database:
                 pathlib.Path(url.database).parent.mkdir(
                     parents=True, exist_ok=True)
             facade = enginefacade.transaction_context()
             facade.configure(**self._options)
-            facade.append_on_engine_create(_prepare)
+            facade.append_on_engine_create(locking.prepare)
             facade.writer.get_engine()
+            return facade
+
+    @contextlib.contextmanager
+    def _connected(self) -> abc.Iterator[sa.Engine]:
+        facade = self._connect()
+        try:
+            yield facade.writer.get_engine()
+        finally:
+            facade.dispose_pool()
+
+    @contextlib.contextmanager
+    def _errors(self) -> abc.Iterator[None]:
+        """Say in our own words, and without the password, what is wrong."""
+        try:
+            yield
         except (sa_exc.ArgumentError, sa_exc.NoSuchModuleError,
                 ImportError) as exc:
+            # SQLAlchemy quotes the whole URL when it cannot parse it.
+            reason = str(exc).replace(self._options['connection'], 'the URL')
             raise exception.InvalidOption(
-                group='database', option='connection',
-                reason='cannot be used: '
-                       f'{_without_url(exc, self._options)}') from None
+                group='database', option='connection', reason=reason) from None
+        except alembic_util.CommandError as exc:
+            raise self._not_migrated('a newer one') from exc
         except (db_exc.DBError, OSError) as exc:
-            raise self._unreachable(exc) from exc
-        return facade
+            cause: object = getattr(exc, 'inner_exception', None) or exc
+            cause = getattr(cause, 'orig', None) or cause
+            raise exception.DatabaseUnreachable(
+                url=self._shown, reason=str(cause).splitlines()[0]) from exc
 
-    def _open(self) -> typing.Any:
-        # Alembic is needed once per process, and by no import of this room.
-        from compute_notify.db import migration
-        facade = self.connect()
-        engine = facade.writer.get_engine()
-        wanted = migration.head()
-        try:
-            found = migration.version(engine)
-            if found != wanted and self._embedded:
-                found = migration.sync(engine)
-        except db_exc.DBError as exc:
-            raise self._unreachable(exc) from exc
-        if found != wanted:
-            raise exception.DatabaseNotMigrated(
-                url=self._shown, found=found or 'none', wanted=wanted,
-                advice='Run "compute-notify db sync".')
-        return facade
-
-    @property
-    def _embedded(self) -> bool:
-        return self.url.get_backend_name() == 'sqlite'
+    def _not_migrated(
+            self, found: str | None) -> exception.DatabaseNotMigrated:
+        return exception.DatabaseNotMigrated(
+            url=self._shown, found=found or 'none', wanted=migration.head())
 
     @property
     def _shown(self) -> str:
-        return self.url.render_as_string(hide_password=True)
-
-    def _unreachable(self, exc: Exception) -> exception.DatabaseUnreachable:
-        cause = getattr(exc, 'inner_exception', None) or exc
-        reason = str(getattr(cause, 'orig', None) or cause).splitlines()[0]
-        return exception.DatabaseUnreachable(url=self._shown, reason=reason)
-
-
-def _without_url(exc: Exception, options: dict[str, typing.Any]) -> str:
-    """Return an error's text with the URL, which may hold a password, out."""
-    return str(exc).replace(options['connection'], '<url>')
-
-
-def _prepare(engine: sa.Engine) -> None:
-    if engine.dialect.name != 'sqlite':
-        return
-
-    @sa.event.listens_for(engine, 'before_cursor_execute', retval=True)
-    def begin_immediate(
-            connection: sa.Connection, cursor: typing.Any, statement: str,
-            parameters: typing.Any, context: typing.Any,
-            executemany: bool) -> tuple[str, typing.Any]:
-        # oslo.db issues the BEGIN of every SQLite transaction itself.
-        if statement == 'BEGIN' and _writing.get():
-            statement = 'BEGIN IMMEDIATE'
-        return statement, parameters
+        return sa.make_url(self._options['connection']).render_as_string(
+            hide_password=True)

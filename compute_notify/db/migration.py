@@ -11,7 +11,7 @@ from alembic import config
 from alembic import script
 import sqlalchemy as sa
 
-from compute_notify.db import engine as db_engine
+from compute_notify.db import locking
 
 _VERSION_TABLE = sa.table('compute_notify_version', sa.column('version_num'))
 
@@ -45,7 +45,7 @@ def sync(engine: sa.Engine) -> str:
     :raises alembic.util.CommandError: the tables are newer than this release.
     """
     alembic_config = _config()
-    with db_engine.writing(), engine.begin() as connection:
+    with locking.writing(), engine.begin() as connection:
         alembic_config.attributes['connection'] = connection
         command.upgrade(alembic_config, 'head')
     return head()

@@ -110,7 +110,7 @@ class Object(ovo_base.VersionedObject):
         return VersionedObjectRegistry.find(objname, objver)
 
 
-class Persistent(ovo_base.VersionedObjectMixin):
+class Persistent:
     """The fields of every stored object; deleted ones stay in the table."""
 
     fields = {

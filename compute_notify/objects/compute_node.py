@@ -203,7 +203,8 @@ class ComputeNode(base.Persistent, base.Object):
 
 
 @base.VersionedObjectRegistry.register
-class ComputeNodeList(ovo_base.ObjectListBase[ComputeNode], base.Object):
+class ComputeNodeList(  # o.vo's class became generic only in 2026
+        ovo_base.ObjectListBase, base.Object):  # type: ignore[type-arg]
     """Compute nodes in the order of their ids."""
 
     # Version 1.0: Initial version
