@@ -25,11 +25,13 @@ from compute_notify import change
 from compute_notify import hook
 
 
-class _Recording:
+class Recording:
     """One hooked call: where its committed rows go."""
 
     def __init__(self, sink: hook.Sink, *, strict: bool) -> None:
         self.strict = strict
+        #: The sessions that the call was seen to use.
+        self.sessions: set[orm.Session] = set()
         self._sink = sink
         self._waiting: list[tuple[change.Row | None, change.Row]] | None = []
 
@@ -55,7 +57,7 @@ class _Write:
     key: tuple[typing.Any, ...]
     before: change.Row | None
     after: change.Row
-    recording: _Recording
+    recording: Recording
     transaction: orm.SessionTransaction
 
     def within(self, transaction: orm.SessionTransaction) -> bool:
@@ -68,11 +70,14 @@ class _Write:
         return False
 
 
-class _Journal:
+class Journal:
     """What one session has written since its transaction began."""
 
     def __init__(self) -> None:
-        self.committed = False
+        #: The transactions that were committed, savepoints among them.
+        self.committed: set[orm.SessionTransaction] = set()
+        #: Whose call changed an instance that is not flushed yet.
+        self.owners: dict[orm.InstanceState[typing.Any], Recording] = {}
         self._writes: list[_Write] = []
 
     def add(self, write: _Write) -> None:
@@ -95,6 +100,12 @@ class _Journal:
             write.recording.take(first[key].before, write.after)
 
 
+def _session_of(target: typing.Any) -> orm.Session:
+    session = orm.object_session(target)
+    assert session is not None  # it is being flushed
+    return session
+
+
 class Recorder:
     """Watch the rows of one mapped class.
 
@@ -110,14 +121,13 @@ class Recorder:
         self._columns = tuple(columns)
         # A context variable and not a thread-local: it belongs to the
         # greenthread under eventlet too, whenever this module was imported.
-        self._current: contextvars.ContextVar[_Recording | None] = (
+        self._current: contextvars.ContextVar[Recording | None] = (
             contextvars.ContextVar(f'recording {model.__name__}',
                                    default=None))
-        self._events = (
+        self._events: tuple[tuple[typing.Any, str, typing.Any], ...] = (
             (model, 'after_insert', self._inserted),
             (model, 'before_update', self._updated),
             (orm.Session, 'after_commit', self._committed),
-            (orm.Session, 'after_soft_rollback', self._rolled_back),
             (orm.Session, 'after_transaction_end', self._ended),
         )
 
@@ -135,7 +145,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def recording(self, sink: hook.Sink, *,
-                  strict: bool = False) -> abc.Iterator[None]:
+                  strict: bool = False) -> abc.Iterator[Recording]:
         """Give the sink the net change of each row that the block writes.
 
         It is called once a row and transaction, after the outermost commit:
@@ -146,17 +156,18 @@ class Recorder:
             row after.
         :param strict: raise what goes wrong while recording.
         """
-        recording = _Recording(sink, strict=strict)
+        recording = Recording(sink, strict=strict)
         token = self._current.set(recording)
         try:
-            yield
+            yield recording
         finally:
             self._current.reset(token)
             recording.close()
 
     def _inserted(self, mapper: orm.Mapper[typing.Any],
                   connection: sa.Connection, target: typing.Any) -> None:
-        recording = self._current.get()
+        session = _session_of(target)
+        recording = self._recording_of(session, target)
         if recording is None:
             return
         with hook.contained(strict=recording.strict) as attempt:
@@ -165,18 +176,27 @@ class Recorder:
             values = attributes.instance_dict(target)
             after = {name: values.get(name) for name in self._columns}
             attempt.uuid = after.get('uuid')
-            self._write(recording, mapper, target, None, after)
+            self._write(recording, session,
+                        mapper.primary_key_from_instance(target), None, after)
 
     def _updated(self, mapper: orm.Mapper[typing.Any],
                  connection: sa.Connection, target: typing.Any) -> None:
-        recording = self._current.get()
+        session = _session_of(target)
+        recording = self._recording_of(session, target)
         if recording is None:
             return
         with hook.contained(strict=recording.strict) as attempt:
             after = {name: getattr(target, name) for name in self._columns}
             attempt.uuid = after.get('uuid')
             old = self._old_values(mapper, connection, target)
-            self._write(recording, mapper, target, {**after, **old}, after)
+            self._write(recording, session,
+                        mapper.primary_key_from_instance(target),
+                        {**after, **old}, after)
+
+    def _recording_of(self, session: orm.Session,
+                      target: typing.Any) -> Recording | None:
+        """Return the call that is writing this instance, if it is hooked."""
+        return self._current.get()
 
     def _old_values(self, mapper: orm.Mapper[typing.Any],
                     connection: sa.Connection,
@@ -197,36 +217,36 @@ class Recorder:
             old.update(connection.execute(query).one()._mapping)
         return old
 
-    def _write(self, recording: _Recording, mapper: orm.Mapper[typing.Any],
-               target: typing.Any, before: change.Row | None,
+    def _journal(self, session: orm.Session) -> Journal:
+        return typing.cast(Journal, session.info.setdefault(self, Journal()))
+
+    def _write(self, recording: Recording, session: orm.Session,
+               key: abc.Iterable[typing.Any], before: change.Row | None,
                after: change.Row) -> None:
-        session = orm.object_session(target)
-        assert session is not None  # a flush is under way
         transaction = (session.get_nested_transaction()
                        or session.get_transaction())
-        assert transaction is not None
-        journal = session.info.setdefault(self, _Journal())
-        journal.add(_Write(
-            key=tuple(mapper.primary_key_from_instance(target)),
-            before=before, after=after, recording=recording,
+        assert transaction is not None  # something has just been written
+        self._journal(session).add(_Write(
+            key=tuple(key), before=before, after=after, recording=recording,
             transaction=transaction))
 
     def _committed(self, session: orm.Session) -> None:
         journal = session.info.get(self)
-        # Releasing a savepoint is a commit to SQLAlchemy, but not to us.
-        if journal is not None and not session.in_nested_transaction():
-            journal.committed = True
-
-    def _rolled_back(self, session: orm.Session,
-                     previous: orm.SessionTransaction) -> None:
-        journal = session.info.get(self)
         if journal is not None:
-            journal.undo(previous)
+            # To SQLAlchemy, releasing a savepoint is a commit too.
+            journal.committed.add(session.get_nested_transaction()
+                                  or session.get_transaction())
 
     def _ended(self, session: orm.Session,
                transaction: orm.SessionTransaction) -> None:
-        if transaction.parent is not None:
+        journal = session.info.get(self)
+        if journal is None:
             return
-        journal = session.info.pop(self, None)
-        if journal is not None and journal.committed:
-            journal.deliver()
+        if transaction.nested:
+            # Rolled back, by a failed flush or by hand, or merely closed.
+            if transaction not in journal.committed:
+                journal.undo(transaction)
+        elif transaction.parent is None:
+            del session.info[self]
+            if transaction in journal.committed:
+                journal.deliver()

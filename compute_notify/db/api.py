@@ -186,9 +186,11 @@ def compute_node_create(context: typing.Any,
             if dead is None:
                 raise
             node = dead
-            node.update({**values, 'deleted': 0, 'deleted_at': None,
-                         'updated_at': timeutils.utcnow()})
-            session.flush()
+            # A savepoint here too: its name may be taken by now, and an
+            # outer transaction outlives that.
+            with session.begin_nested():
+                node.update({**values, 'deleted': 0, 'deleted_at': None,
+                             'updated_at': timeutils.utcnow()})
     return node
 
 
