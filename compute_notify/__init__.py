@@ -32,9 +32,11 @@ def setup(conf: cfg.ConfigOpts) -> None:
     """
     # Imported here and not above, to keep the import of the package light.
     from compute_notify.db import api
+    from compute_notify.db import engine
     from compute_notify import emitter
+    database = engine.Database(conf)  # may refuse, so before all else
     emitter.setup(conf)
-    api.configure(conf)
+    api.configure(database)
 
 
 def teardown() -> None:

@@ -7,14 +7,17 @@ from collections import abc
 import typing
 
 from oslo_config import cfg
+from oslo_context import context as oslo_context
 from oslo_log import log as logging
 import oslo_messaging
 
 from compute_notify import change
 from compute_notify import exception
 from compute_notify import inforce
+from compute_notify import notification
 from compute_notify import opts
 from compute_notify import payload
+from compute_notify import routing
 
 LOG = logging.getLogger(__name__)
 
@@ -80,15 +83,33 @@ class Emitter:
     def emit(self, context: typing.Any, what: change.Change) -> None:
         """Build and send one notification.
 
-        :param context: the request context of the change.
-        :param what: the change.
-        :raises compute_notify.exception.PayloadFieldMissing: the stored row
-            cannot fill the payload.
+        :raises: as :func:`send`.
         """
-        publisher = payload.publisher_for(what.row, self._host)
-        notifier = self.notifier.prepare(publisher_id=publisher.publisher_id)
-        notifier.info(context, what.event_type,
-                      payload.payload_for(what).obj_to_primitive())
+        send(self.notifier, context, what, default_host=self._host)
+
+
+def send(notifier: oslo_messaging.Notifier, context: typing.Any,
+         what: change.Change, *, default_host: str) -> None:
+    """Build one notification and send it.
+
+    :param notifier: the Notifier.
+    :param context: the request context of the change.
+    :param what: the change.
+    :param default_host: the host to name for a node that has no name at all.
+    :raises compute_notify.exception.PayloadFieldMissing: the stored row
+        cannot fill the payload.
+    """
+    publisher = payload.publisher_for(what.row, default_host)
+    body = payload.payload_for(what)
+    current = oslo_context.get_current()
+    try:
+        notifier.prepare(publisher_id=publisher.publisher_id).info(
+            context, what.event_type, body.obj_to_primitive())
+    finally:
+        # The Notifier redacts a copy of the context, and oslo.context makes
+        # each new one the thread's current one.
+        if current is not None:
+            current.update_store()
 
 
 def tracked_fields(extra: abc.Iterable[str]) -> frozenset[str]:
@@ -131,14 +152,17 @@ def from_conf(conf: cfg.ConfigOpts) -> Emitter:
     opts.register_opts(conf)
     options = conf[opts.GROUP]
     for name in ('topics', 'exchange'):
-        if not options[name]:
+        if not all(options[name] or ['']):
             raise exception.InvalidOption(group=opts.GROUP, option=name,
                                           reason='must not be empty')
     tracked_fields(options.extra_update_fields)  # before anything is made
     transport = _transport(conf, options.exchange)
-    _let_routing_read(conf)
     notifier = oslo_messaging.Notifier(
         transport, serializer=ContextSerializer(), topics=options.topics)
+    for extension in notifier._driver_mgr:
+        if extension.name == 'routing':
+            routing.load(extension.obj, conf, topics=options.topics,
+                         transport=transport)
     _warn_of_missing_drivers(conf, notifier)
     return Emitter(notifier, host=conf.host or 'unknown',
                    extra_update_fields=options.extra_update_fields)
@@ -149,31 +173,20 @@ def _transport(conf: cfg.ConfigOpts, exchange: str) -> typing.Any:
         return oslo_messaging.get_notification_transport(
             _OnExchange(conf, exchange))
     except (oslo_messaging.InvalidTransportURL,
-            oslo_messaging.DriverLoadFailure, ValueError) as exc:
+            oslo_messaging.DriverLoadFailure, ImportError,
+            ValueError) as exc:
         # The URL holds a password, and so may the reason.
         group, option = 'oslo_messaging_notifications', 'transport_url'
         if not conf[group].transport_url:
             group = 'DEFAULT'
-        reason = ('cannot be parsed'
-                  if not isinstance(exc, oslo_messaging.DriverLoadFailure)
-                  else f'no such transport: {exc.driver}')
+        if isinstance(exc, oslo_messaging.DriverLoadFailure):
+            reason = f'no such transport: {exc.driver}'
+        elif isinstance(exc, ImportError):
+            reason = f'the transport needs {exc.name}, which is missing'
+        else:
+            reason = 'cannot be parsed'
         raise exception.InvalidOption(
             group=group, option=option, reason=reason) from None
-
-
-def _let_routing_read(conf: cfg.ConfigOpts) -> None:
-    """Let the routing driver find its file.
-
-    It reads ``routing_config`` from oslo.config's global object whatever
-    configuration it is given.
-    """
-    group = 'oslo_messaging_notifications'
-    if 'routing' not in conf[group].driver or conf is cfg.CONF:
-        return
-    from oslo_messaging.notify import _impl_routing
-    conf.register_opt(_impl_routing.router_config, group=group)
-    cfg.CONF.set_default('routing_config', conf[group].routing_config,
-                         group=group)
 
 
 def _warn_of_missing_drivers(conf: cfg.ConfigOpts,
@@ -199,7 +212,7 @@ def current_notifier() -> oslo_messaging.Notifier | None:
     return emitter.notifier
 
 
-payload.current_notifier = current_notifier
+notification.current_notifier = current_notifier
 
 
 def setup(conf: cfg.ConfigOpts) -> None:

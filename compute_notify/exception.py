@@ -98,3 +98,10 @@ class PayloadNotPopulated(ComputeNotifyError):
 
     msg_fmt = ('%(notification)s cannot be emitted: its %(payload)s is not '
                'populated.')
+
+
+class UnsupportedNova(ComputeNotifyError):
+    """This Nova is not one that the hook can be installed on."""
+
+    msg_fmt = ('Compute node notifications are not installed, and Nova is '
+               'left as it is: %(reason)s')

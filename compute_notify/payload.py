@@ -1,299 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The four notification objects of compute nodes, as Nova would define them.
-
-The classes are registered nowhere: the registry of oslo.versionedobjects is
-one per process, and it is Nova's. What goes on the wire is what Nova's own
-base classes would put there, key for key.
 """
 
 from __future__ import annotations
 
-from collections import abc
-import dataclasses
-import functools
-import operator
 import types
 import typing
 
 from oslo_versionedobjects import base
-from oslo_versionedobjects import exception as ovo_exception
 from oslo_versionedobjects import fields
 
 from compute_notify import change
-from compute_notify import exception
+from compute_notify import notification
 
-#: What reading an unset field of a versioned object raises: no lazy loading
-#: at all, none for this field, or none without a context.
-_UNSET = (NotImplementedError, ovo_exception.ObjectActionError,
-          ovo_exception.OrphanedObjectError)
-
-
-class Notifier(typing.Protocol):
-    """The part of oslo.messaging's Notifier that is used here."""
-
-    def prepare(self, publisher_id: str) -> Notifier:
-        """Return a notifier that names this publisher."""
-
-
-def _no_notifier() -> Notifier | None:
-    """Stand in until the emitter, or Nova, gives a notifier."""
-    return None
-
-
-#: Gives the notifier that :meth:`NotificationBase.emit` sends through. It is
-#: set by whoever owns the notifier, since this module imports no transport.
-current_notifier: abc.Callable[[], Notifier | None] = _no_notifier
-
-
-class NotificationPriority(fields.Enum):
-    """Nova's enumeration of the same name; the fingerprint includes it."""
-
-    def __init__(self) -> None:
-        super().__init__(valid_values=('audit', 'critical', 'debug', 'info',
-                                       'error', 'sample', 'warn'))
-
-
-class NotificationPriorityField(fields.BaseEnumField):
-    """How urgent a notification is; a compute node's is always ``info``."""
-
-    AUTO_TYPE = NotificationPriority()
-
-
-class NotificationAction(fields.Enum):
-    """What can happen to a compute node."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            valid_values=tuple(action.value for action in change.Action))
-
-
-class NotificationActionField(fields.BaseEnumField):
-    """The last part of the event type."""
-
-    AUTO_TYPE = NotificationAction()
-
-
-class NotificationSource(fields.Enum):
-    """Whose object it is; Nova's word for the service's binary."""
-
-    def __init__(self) -> None:
-        super().__init__(valid_values=('nova-compute',))
-
-
-class NotificationSourceField(fields.BaseEnumField):
-    """The first part of the publisher_id."""
-
-    AUTO_TYPE = NotificationSource()
+# With these two the notifications can be built by hand.
+EventType = notification.EventType
+NotificationPublisher = notification.NotificationPublisher
 
 
 @base.VersionedObjectRegistry.objectify
-class NotificationObject(base.VersionedObject):
-    """The base of everything here; lives in Nova's namespaces."""
-
-    # Version 1.0: Initial version
-    VERSION = '1.0'
-
-    OBJ_SERIAL_NAMESPACE = 'nova_object'
-    OBJ_PROJECT_NAMESPACE = 'nova'
-
-    def __init__(self, **kwargs: typing.Any) -> None:
-        super().__init__(**kwargs)
-        # Made on the fly, so every field would count as changed; that says
-        # nothing to a consumer and must not reach the wire.
-        self.obj_reset_changes(recursive=False)
-
-
-@base.VersionedObjectRegistry.objectify
-class EventType(NotificationObject):
-    """The name of an event, in parts.
-
-    :param object: what it happened to.
-    :param action: what happened, a value of :class:`change.Action`.
-    :raises ValueError: an unknown action.
-    """
-
-    # Version 1.0: Initial version
-    VERSION = '1.0'
-
-    fields = {
-        'object': fields.StringField(),
-        'action': NotificationActionField(),
-    }
-
-    def __init__(self, object: str, action: str) -> None:
-        super().__init__(object=object, action=action)
-
-    def to_notification_event_type_field(self) -> str:
-        """Return it as it stands in the envelope: ``object.action``."""
-        return f'{self.object}.{self.action}'
-
-
-@base.VersionedObjectRegistry.objectify
-class NotificationPublisher(NotificationObject):
-    """Whose change is announced: the service and the host it runs on.
-
-    :param host: the host of the compute node, whatever process sends.
-    :param source: the binary that owns compute nodes.
-    """
-
-    # Version 1.0: Initial version
-    VERSION = '1.0'
-
-    fields = {
-        'host': fields.StringField(),
-        'source': NotificationSourceField(),
-    }
-
-    def __init__(self, host: str, source: str = 'nova-compute') -> None:
-        super().__init__(host=host, source=source)
-
-    @property
-    def publisher_id(self) -> str:
-        """The publisher as it stands in the envelope: ``source:host``."""
-        return f'{self.source}:{self.host}'
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Step:
-    """How one payload field is filled, worked out once per class."""
-
-    name: str
-    attribute: str
-    source: str
-    key: str
-    get: abc.Callable[[typing.Any], typing.Any]
-    field: fields.Field[typing.Any]
-
-
-@base.VersionedObjectRegistry.objectify
-class NotificationPayloadBase(NotificationObject):
-    """The base of the payloads.
-
-    ``SCHEMA`` maps each payload field to the name of a source object and one
-    of its fields. Fields that it does not name are set like those of any
-    versioned object.
-    """
-
-    # Version 1.0: Initial version
-    VERSION = '1.0'
-
-    SCHEMA: dict[str, tuple[str, str]] = {}
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.populated = not self.SCHEMA
-
-    @classmethod
-    @functools.cache
-    def _plan(cls) -> tuple[_Step, ...]:
-        return tuple(
-            _Step(name=name, attribute=base._get_attrname(name),
-                  source=source, key=key, get=operator.attrgetter(key),
-                  field=cls.fields[name])
-            for name, (source, key) in cls.SCHEMA.items())
-
-    def populate_schema(self, **sources: typing.Any) -> None:
-        """Fill the fields that SCHEMA names.
-
-        What is unset in its source becomes null.
-
-        :param sources: the objects that SCHEMA names.
-        :raises compute_notify.exception.PayloadFieldMissing: a field that is
-            not nullable is unset, or None, in its source.
-        :raises compute_notify.exception.PayloadSourceInvalid: the source has
-            no such field at all.
-        :raises ValueError: o.vo's own, for a value that does not fit.
-        """
-        # Straight into the instance and not through o.vo's setters: those
-        # only add the field to the set of changed ones, emptied right after.
-        # The value is coerced by the very same field.
-        target = self.__dict__
-        for step in self._plan():
-            source = sources[step.source]
-            try:
-                value = step.get(source)
-            except _UNSET:
-                value = None
-            except AttributeError as exc:
-                raise exception.PayloadSourceInvalid(
-                    payload=self.obj_name(), field=step.name,
-                    object=type(source).__name__, source=step.key) from exc
-            if value is None and not step.field.nullable:
-                raise exception.PayloadFieldMissing(
-                    payload=self.obj_name(), field=step.name,
-                    object=type(source).__name__, source=step.key)
-            target[step.attribute] = step.field.coerce(self, step.name, value)
-        self.populated = True
-
-    def obj_to_primitive(
-        self,
-        target_version: str | None = None,
-        version_manifest: dict[str, str] | None = None,
-    ) -> dict[str, typing.Any]:
-        """Return the payload as it goes on the wire, see VersionedObject."""
-        if (target_version not in (None, self.VERSION) or version_manifest
-                or self._changed_fields):
-            return super().obj_to_primitive(target_version, version_manifest)
-        # The plain case without o.vo's three look-ups per field.
-        values = self.__dict__
-        data = {}
-        for name, attribute, to_primitive in self._primitives():
-            if attribute in values:
-                data[name] = to_primitive(self, name, values[attribute])
-        return {
-            'nova_object.name': self.obj_name(),
-            'nova_object.namespace': self.OBJ_PROJECT_NAMESPACE,
-            'nova_object.version': self.VERSION,
-            'nova_object.data': data,
-        }
-
-    @classmethod
-    @functools.cache
-    def _primitives(cls) -> tuple[
-            tuple[str, str, abc.Callable[..., typing.Any]], ...]:
-        return tuple((name, base._get_attrname(name), field.to_primitive)
-                     for name, field in cls.fields.items())
-
-
-@base.VersionedObjectRegistry.objectify
-class NotificationBase(NotificationObject):
-    """The base of the notifications; each adds its ``payload`` field."""
-
-    # Version 1.0: Initial version
-    VERSION = '1.0'
-
-    fields = {
-        'priority': NotificationPriorityField(),
-        'event_type': fields.ObjectField('EventType'),
-        'publisher': fields.ObjectField('NotificationPublisher'),
-    }
-    payload: NotificationPayloadBase
-
-    def emit(self, context: typing.Any) -> None:
-        """Send the notification; does nothing while there is no notifier.
-
-        Unlike a notification that a change of a node causes, one that is
-        emitted by hand raises what goes wrong.
-
-        :param context: the request context; credentials in it are left out.
-        :raises compute_notify.exception.PayloadNotPopulated: the payload has
-            a SCHEMA that was not applied.
-        """
-        if not self.payload.populated:
-            raise exception.PayloadNotPopulated(
-                notification=self.obj_name(), payload=self.payload.obj_name())
-        notifier = current_notifier()
-        if notifier is None:
-            return
-        self.payload.obj_reset_changes(recursive=True)
-        notify = getattr(notifier.prepare(self.publisher.publisher_id),
-                         self.priority)
-        notify(context, self.event_type.to_notification_event_type_field(),
-               self.payload.obj_to_primitive())
-
-
-@base.VersionedObjectRegistry.objectify
-class ComputeNodePayload(NotificationPayloadBase):
+class ComputeNodePayload(notification.NotificationPayloadBase):
     """A compute node as it is after a create or an update.
 
     memory_mb, memory_mb_used and free_ram_mb are MiB; local_gb,
@@ -356,7 +82,7 @@ class ComputeNodePayload(NotificationPayloadBase):
 
 
 @base.VersionedObjectRegistry.objectify
-class ComputeNodeDeletePayload(NotificationPayloadBase):
+class ComputeNodeDeletePayload(notification.NotificationPayloadBase):
     """What is left of a deleted compute node: how it can be told apart.
 
     :param compute_node: a ComputeNode, this library's or Nova's.
@@ -381,7 +107,7 @@ class ComputeNodeDeletePayload(NotificationPayloadBase):
 
 
 @base.VersionedObjectRegistry.objectify
-class ComputeNodeNotification(NotificationBase):
+class ComputeNodeNotification(notification.NotificationBase):
     """compute_node.create and compute_node.update."""
 
     # Version 1.0: Initial version
@@ -393,7 +119,7 @@ class ComputeNodeNotification(NotificationBase):
 
 
 @base.VersionedObjectRegistry.objectify
-class ComputeNodeDeleteNotification(NotificationBase):
+class ComputeNodeDeleteNotification(notification.NotificationBase):
     """compute_node.delete."""
 
     # Version 1.0: Initial version
@@ -422,7 +148,7 @@ class StoredComputeNode(types.SimpleNamespace):
     """A stored row, read like the ComputeNode that it holds."""
 
 
-def payload_for(what: change.Change) -> NotificationPayloadBase:
+def payload_for(what: change.Change) -> notification.NotificationPayloadBase:
     """Return the payload that a change calls for, populated from its row.
 
     :raises compute_notify.exception.PayloadFieldMissing: the row has no value

@@ -13,7 +13,6 @@ import datetime
 import functools
 import typing
 
-from oslo_config import cfg
 from oslo_db import api as oslo_db_api
 from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import enginefacade
@@ -39,9 +38,9 @@ IN_FORCE: inforce.InForce[engine.Database] = inforce.InForce(
 _MODEL = models.ComputeNode
 
 
-def configure(conf: cfg.ConfigOpts) -> None:
-    """Take the database from ``[database]``; connect when first used."""
-    _forget(IN_FORCE.configure(engine.Database(conf)))
+def configure(database: engine.Database) -> None:
+    """Put a database in force; it connects when first used."""
+    _forget(IN_FORCE.configure(database))
 
 
 def dispose() -> None:

@@ -9,9 +9,8 @@ In the compute service::
 
 In the conductor, which has called :func:`compute_notify.setup`::
 
-    server = oslo_messaging.get_rpc_server(
-        transport, oslo_messaging.Target(topic=indirection.TOPIC, server=name),
-        [indirection.ConductorEndpoint()], serializer=base.Serializer())
+    server = indirection.get_server(transport, socket.gethostname())
+    server.start()
 
 Changes are announced by the conductor, where the row is written.
 """
@@ -19,8 +18,10 @@ Changes are announced by the conductor, where the row is written.
 from __future__ import annotations
 
 from collections import abc
+import importlib
 import typing
 
+from oslo_config import cfg
 import oslo_messaging
 from oslo_versionedobjects import base as ovo_base
 
@@ -49,6 +50,7 @@ class ConductorAPI(ovo_base.VersionedObjectIndirectionAPI):
 
     def __init__(self, transport: oslo_messaging.Transport,
                  topic: str = TOPIC) -> None:
+        _register_missing_opts(transport.conf)
         self._client = oslo_messaging.get_rpc_client(
             transport,
             oslo_messaging.Target(topic=topic, namespace=_NAMESPACE,
@@ -127,10 +129,42 @@ class ConductorEndpoint:
         return result
 
 
+def get_server(transport: oslo_messaging.Transport, server: str,
+               topic: str = TOPIC, **kwargs: typing.Any) -> typing.Any:
+    """Return an RPC server that runs the objects' methods.
+
+    :param transport: an RPC transport.
+    :param server: the name of this server, unique among those of the topic.
+    :param topic: the topic that compute services call.
+    :param kwargs: as for :func:`oslo_messaging.get_rpc_server`, for example
+        the executor.
+    """
+    _register_missing_opts(transport.conf)
+    return oslo_messaging.get_rpc_server(
+        transport, oslo_messaging.Target(topic=topic, server=server),
+        [ConductorEndpoint()], serializer=base.Serializer(), **kwargs)
+
+
+def _register_missing_opts(conf: cfg.ConfigOpts) -> None:
+    """Register what RPC reads from the configuration of its transport.
+
+    From release 18 on oslo.messaging registers it on oslo.config's global
+    object alone.
+    """
+    for name in ('oslo_messaging_metrics', 'oslo_messaging_tracing'):
+        try:
+            client = importlib.import_module(
+                f'oslo_messaging._{name.rpartition("_")[2]}.client')
+        except ImportError:
+            continue  # not in this release
+        conf.register_opts(getattr(client, name), group=name)
+
+
 def _remotable(owner: typing.Any, name: str) -> abc.Callable[..., typing.Any]:
     """Return a method that may be called from afar, and no other."""
-    method = getattr(owner, name, None)
-    if method is None or not getattr(method, 'remotable', False):
+    # On the class: reading a field that is not set is an error of its own.
+    cls = owner if isinstance(owner, type) else type(owner)
+    if not getattr(getattr(cls, name, None), 'remotable', False):
         raise exception.ObjectActionError(
             node=owner.obj_name(), action=name, reason='no such method')
-    return typing.cast(abc.Callable[..., typing.Any], method)
+    return typing.cast(abc.Callable[..., typing.Any], getattr(owner, name))

@@ -12,6 +12,7 @@ import testtools
 
 from compute_notify import change
 from compute_notify import exception
+from compute_notify import notification
 from compute_notify import objects
 from compute_notify import payload
 from tests import base
@@ -195,7 +196,8 @@ class TestByHand(testtools.TestCase):
         self.notifier = mock.Mock(spec_set=['prepare'])
         self.notifier.prepare.return_value = self.prepared
         self.useFixture(fixtures.MonkeyPatch(
-            'compute_notify.payload.current_notifier', lambda: self.notifier))
+            'compute_notify.notification.current_notifier',
+            lambda: self.notifier))
 
     def _notification(self, body):
         return payload.ComputeNodeNotification(
@@ -215,14 +217,14 @@ class TestByHand(testtools.TestCase):
     def test_off(self):
         """Without a Notifier nothing is sent and nothing is raised."""
         self.useFixture(fixtures.MonkeyPatch(
-            'compute_notify.payload.current_notifier', lambda: None))
+            'compute_notify.notification.current_notifier', lambda: None))
         self._notification(payload.ComputeNodePayload(_node())).emit(None)
         self.prepared.info.assert_not_called()
 
     def test_not_populated(self):
         """A payload that was not filled is an exception, not an assert."""
         body = payload.ComputeNodePayload.__new__(payload.ComputeNodePayload)
-        payload.NotificationPayloadBase.__init__(body)
+        notification.NotificationPayloadBase.__init__(body)
         error = self.assertRaises(exception.PayloadNotPopulated,
                                   self._notification(body).emit, None)
         self.assertEqual('ComputeNodeNotification cannot be emitted: its '
