@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every test stands on."""
 
+from importlib import resources
+import json
 import os
 import typing
 import unittest
@@ -37,6 +39,13 @@ FULL = MANDATORY | {
     'disk_available_least': 85,
     'host_ip': '192.0.2.7',
 }
+
+
+def sample(action: str) -> dict[str, typing.Any]:
+    """Return the shipped sample of an action."""
+    folder = resources.files('compute_notify') / 'samples'
+    text = (folder / f'compute_node-{action}.json').read_text()
+    return typing.cast(dict[str, typing.Any], json.loads(text))
 
 
 def missing(server: str, why: object) -> typing.NoReturn:

@@ -1,16 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shipped samples are what a real action sends, key for key."""
 
-from importlib import resources
 import json
 
 from compute_notify import payload
 from tests import base
-
-
-def _sample(action):
-    folder = resources.files('compute_notify') / 'samples'
-    return json.loads((folder / f'compute_node-{action}.json').read_text())
 
 
 class TestSamples(base.NodeTestCase):
@@ -24,7 +18,7 @@ class TestSamples(base.NodeTestCase):
     def _assert_sent(self, action):
         # As text, so that the order of the keys is that of the sample too.
         self.assertEqual(
-            json.dumps(_sample(action), indent=4),
+            json.dumps(base.sample(action), indent=4),
             json.dumps(self.notifier.wait_for_versioned_notifications(
                 f'compute_node.{action}')[0], indent=4))
 
@@ -51,7 +45,7 @@ class TestSamples(base.NodeTestCase):
         for action, cls in (('create', payload.ComputeNodePayload),
                             ('update', payload.ComputeNodePayload),
                             ('delete', payload.ComputeNodeDeletePayload)):
-            sample = _sample(action)['payload']
+            sample = base.sample(action)['payload']
             self.assertEqual((cls.obj_name(), cls.VERSION),
                              (sample['nova_object.name'],
                               sample['nova_object.version']))

@@ -25,12 +25,15 @@ _MAY_IMPORT = {
     'payload': {'change', 'notification'},
     'routing': {'exception'},
     'recorder': {'change', 'hook'},
+    'statement': {'change', 'hook', 'recorder'},
     'emitter': {'change', 'exception', 'inforce', 'notification', 'opts',
                 'payload', 'routing'},
     'db': {'db', 'exception', 'inforce'},
     'objects': {'context', 'db', 'emitter', 'exception', 'hook', 'objects',
                 'payload', 'recorder'},
     'fixture': {'db', 'emitter'},
+    'nova': {'change', 'emitter', 'exception', 'hook', 'nova', 'opts',
+             'payload', 'statement'},
     'cmd': {'', 'cmd', 'context', 'db', 'exception', 'objects'},
 }
 

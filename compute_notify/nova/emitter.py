@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sending through the notifier that Nova made for versioned notifications."""
+
+from __future__ import annotations
+
+import typing
+
+import nova.conf
+from nova import rpc
+
+from compute_notify import change
+from compute_notify import emitter
+from compute_notify import opts
+
+CONF = nova.conf.CONF
+
+_VERSIONED = ('versioned', 'both')
+
+
+class NovaEmitter:
+    """Asks at each call what Nova's notifier is; there may be none yet.
+
+    :raises compute_notify.exception.InvalidOption: ``[compute_notify]
+        extra_update_fields`` names a field that does not exist.
+    """
+
+    strict = False
+
+    def __init__(self) -> None:
+        opts.register_opts(CONF)
+        self.tracked = emitter.tracked_fields(
+            CONF[opts.GROUP].extra_update_fields)
+
+    def is_on(self) -> bool:
+        """Whether Nova would really send a versioned notification now."""
+        return self.why_off() is None
+
+    def why_off(self) -> str | None:
+        """Return what keeps notifications from being sent, None if nothing."""
+        if CONF.notifications.notification_format not in _VERSIONED:
+            return ('[notifications] notification_format is '
+                    f'{CONF.notifications.notification_format}')
+        if rpc.NOTIFIER is None:
+            return 'Nova has no notifier, before rpc.init or after rpc.cleanup'
+        if not emitter.sends(rpc.NOTIFIER):
+            return ('[oslo_messaging_notifications] driver names no driver '
+                    'that sends')
+        return None
+
+    def emit(self, context: typing.Any, what: change.Change) -> None:
+        """Build and send one notification with Nova's notifier."""
+        emitter.send(rpc.NOTIFIER, context, what, default_host=CONF.host)
