@@ -5,7 +5,6 @@ import json
 import pathlib
 import tempfile
 
-from oslo_config import cfg
 
 from tests import service
 
@@ -61,17 +60,6 @@ class TestDrivers(service.TestCase):
 
 
 class TestRouting(service.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.addCleanup(self._restore)
-
-    @staticmethod
-    def _restore():
-        # The driver reads its option from oslo.config's global object.
-        if 'oslo_messaging_notifications' in cfg.CONF:
-            cfg.CONF.clear_default('routing_config',
-                                   group='oslo_messaging_notifications')
 
     def route(self, rules):
         path = pathlib.Path(tempfile.mkdtemp(), 'routing.yaml')
