@@ -99,12 +99,12 @@ def send(notifier: oslo_messaging.Notifier, context: typing.Any,
     :raises compute_notify.exception.PayloadFieldMissing: the stored row
         cannot fill the payload.
     """
-    publisher = payload.publisher_for(what.row, default_host)
-    body = payload.payload_for(what)
+    publisher = payload.publisher_id(what.row, default_host)
+    body = payload.payload_for(what).obj_to_primitive()
     current = oslo_context.get_current()
     try:
-        notifier.prepare(publisher_id=publisher.publisher_id).info(
-            context, what.event_type, body.obj_to_primitive())
+        notifier.prepare(publisher_id=publisher).info(
+            context, what.event_type, body)
     finally:
         # The Notifier redacts a copy of the context, and oslo.context makes
         # each new one the thread's current one.

@@ -48,9 +48,10 @@ class Emitter(typing.Protocol):
 class Recorder(typing.Protocol):
     """What the hook needs of whoever sees rows being written."""
 
-    def recording(self, sink: Sink, *,
+    def recording(self, sink: Sink, *, context: typing.Any,
+                  tracked: abc.Set[str],
                   strict: bool) -> typing.ContextManager[object]:
-        """Give the sink every row that the block writes and commits."""
+        """Give the sink the rows that the block writes and commits."""
 
 
 class contained:
@@ -115,7 +116,9 @@ def announcing(
                 return method(*args, **kwargs)
             context = getattr(args[0], '_context', None)
             sink = functools.partial(announce, emitter, context)
-            with recorder.recording(sink, strict=emitter.strict):
+            with recorder.recording(sink, context=context,
+                                    tracked=emitter.tracked,
+                                    strict=emitter.strict):
                 return method(*args, **kwargs)
 
         # o.vo's fingerprint reads the signature without following

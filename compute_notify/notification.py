@@ -99,7 +99,8 @@ class NotificationObject(base.VersionedObject):
         super().__init__(**kwargs)
         # Made on the fly, so every field would count as changed; that says
         # nothing to a consumer and must not reach the wire.
-        self.obj_reset_changes(recursive=False)
+        if kwargs:
+            self.obj_reset_changes(recursive=False)
 
 
 @base.VersionedObjectRegistry.objectify
@@ -152,6 +153,18 @@ class NotificationPublisher(NotificationObject):
         return f'{self.source}:{self.host}'
 
 
+#: The values that a type of field takes as they are: coercing these very
+#: types changes nothing, and costs most of the time that a payload takes.
+_KEPT: dict[type, type] = {
+    fields.Integer: int, fields.String: str, fields.UUID: str}
+
+
+@functools.lru_cache(maxsize=1024)
+def _address(text: str) -> typing.Any:
+    """Return an address; hosts are few, and parsing one takes long."""
+    return fields.IPAddress().coerce(None, 'address', text)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Step:
     """How one payload field is filled, worked out once per class."""
@@ -162,6 +175,16 @@ class _Step:
     key: str
     get: abc.Callable[[typing.Any], typing.Any]
     field: fields.Field[typing.Any]
+    kept: type | None
+
+    def coerce(self, payload: base.VersionedObject,
+               value: typing.Any) -> typing.Any:
+        """Return what the field makes of a value."""
+        if type(value) is self.kept:
+            return value
+        if type(self.field) is fields.IPAddressField and type(value) is str:
+            return _address(value)
+        return self.field.coerce(payload, self.name, value)
 
 
 @base.VersionedObjectRegistry.objectify
@@ -188,7 +211,8 @@ class NotificationPayloadBase(NotificationObject):
         return tuple(
             _Step(name=name, attribute=base._get_attrname(name),
                   source=source, key=key, get=operator.attrgetter(key),
-                  field=cls.fields[name])
+                  field=cls.fields[name],
+                  kept=_KEPT.get(type(cls.fields[name]._type)))
             for name, (source, key) in cls.SCHEMA.items())
 
     def populate_schema(self, **sources: typing.Any) -> None:
@@ -221,7 +245,7 @@ class NotificationPayloadBase(NotificationObject):
                 raise exception.PayloadFieldMissing(
                     payload=self.obj_name(), field=step.name,
                     object=type(source).__name__, source=step.key)
-            target[step.attribute] = step.field.coerce(self, step.name, value)
+            target[step.attribute] = step.coerce(self, value)
         self.populated = True
 
     def obj_to_primitive(
@@ -238,7 +262,9 @@ class NotificationPayloadBase(NotificationObject):
         data = {}
         for name, attribute, to_primitive in self._primitives():
             if attribute in values:
-                data[name] = to_primitive(self, name, values[attribute])
+                value = values[attribute]
+                data[name] = (to_primitive(self, name, value)
+                              if to_primitive else value)
         return {
             'nova_object.name': self.obj_name(),
             'nova_object.namespace': self.OBJ_PROJECT_NAMESPACE,
@@ -249,9 +275,14 @@ class NotificationPayloadBase(NotificationObject):
     @classmethod
     @functools.cache
     def _primitives(cls) -> tuple[
-            tuple[str, str, abc.Callable[..., typing.Any]], ...]:
-        return tuple((name, base._get_attrname(name), field.to_primitive)
-                     for name, field in cls.fields.items())
+            tuple[str, str, abc.Callable[..., typing.Any] | None], ...]:
+        # None where the value is its own primitive.
+        return tuple(
+            (name, base._get_attrname(name),
+             None if (type(field._type).to_primitive
+                      is fields.FieldType.to_primitive)
+             else field.to_primitive)
+            for name, field in cls.fields.items())
 
 
 @base.VersionedObjectRegistry.objectify

@@ -134,14 +134,14 @@ class ComputeNodeDeleteNotification(notification.NotificationBase):
 PAYLOAD_FIELDS = tuple(ComputeNodePayload.SCHEMA)
 
 
-def publisher_for(row: change.Row, default_host: str) -> NotificationPublisher:
-    """Return whose change it is.
+def publisher_id(row: change.Row, default_host: str) -> str:
+    """Return whose change it is, as :class:`NotificationPublisher` has it.
 
     :param row: the node as stored.
     :param default_host: the host to name where the row names none.
     """
-    return NotificationPublisher(
-        host=row['host'] or row['hypervisor_hostname'] or default_host)
+    host = row['host'] or row['hypervisor_hostname'] or default_host
+    return f'nova-compute:{host}'
 
 
 class StoredComputeNode(types.SimpleNamespace):

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import abc
 import contextlib
 import contextvars
-import dataclasses
 import typing
 
 import sqlalchemy as sa
@@ -28,10 +27,12 @@ from compute_notify import hook
 class Recording:
     """One hooked call: where its committed rows go."""
 
-    def __init__(self, sink: hook.Sink, *, strict: bool) -> None:
+    def __init__(self, sink: hook.Sink, *, tracked: abc.Set[str] | None,
+                 strict: bool) -> None:
+        self.tracked = tracked
         self.strict = strict
-        #: The sessions that the call was seen to use.
-        self.sessions: set[orm.Session] = set()
+        #: Rows about to be deleted, by the statement that does it.
+        self.doomed: dict[int, list[change.Row]] = {}
         self._sink = sink
         self._waiting: list[tuple[change.Row | None, change.Row]] | None = []
 
@@ -50,8 +51,7 @@ class Recording:
             self._sink(before, after)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Write:
+class _Write(typing.NamedTuple):
     """One flushed row and the transaction, or savepoint, it belongs to."""
 
     key: tuple[typing.Any, ...]
@@ -144,8 +144,9 @@ class Recorder:
                 event.remove(target, name, function)
 
     @contextlib.contextmanager
-    def recording(self, sink: hook.Sink, *,
-                  strict: bool = False) -> abc.Iterator[Recording]:
+    def recording(self, sink: hook.Sink, *, context: typing.Any = None,
+                  tracked: abc.Set[str] | None = None,
+                  strict: bool = False) -> abc.Iterator[None]:
         """Give the sink the net change of each row that the block writes.
 
         It is called once a row and transaction, after the outermost commit:
@@ -154,15 +155,22 @@ class Recorder:
 
         :param sink: called with the row before (None for a new one) and the
             row after.
+        :param context: the request context that the block works with.
+        :param tracked: the columns that matter besides ``deleted``; a row may
+            be left out if none of them differs. All matter if left out.
         :param strict: raise what goes wrong while recording.
         """
-        recording = Recording(sink, strict=strict)
+        recording = Recording(sink, tracked=tracked, strict=strict)
         token = self._current.set(recording)
         try:
-            yield recording
+            yield
         finally:
             self._current.reset(token)
+            self._leave(recording, context)
             recording.close()
+
+    def _leave(self, recording: Recording, context: typing.Any) -> None:
+        """See what a call leaves behind in an outer transaction."""
 
     def _inserted(self, mapper: orm.Mapper[typing.Any],
                   connection: sa.Connection, target: typing.Any) -> None:
@@ -186,11 +194,21 @@ class Recorder:
         if recording is None:
             return
         with hook.contained(strict=recording.strict) as attempt:
-            after = {name: getattr(target, name) for name in self._columns}
-            attempt.uuid = after.get('uuid')
+            values = attributes.instance_dict(target)
+            attempt.uuid = values.get('uuid')
             old = self._old_values(mapper, connection, target)
-            self._write(recording, session,
-                        mapper.primary_key_from_instance(target),
+            if (recording.tracked is not None
+                    and self not in session.info
+                    and not any(values[name] != old[name] for name in old
+                                if name in recording.tracked
+                                or name == 'deleted')):
+                # The most frequent save by far, and nothing to remember: in
+                # this transaction no earlier write waits for later values.
+                return
+            after = {name: (values[name] if name in values
+                            else getattr(target, name))
+                     for name in self._columns}
+            self._write(recording, session, sa.inspect(target).identity,
                         {**after, **old}, after)
 
     def _recording_of(self, session: orm.Session,
@@ -218,7 +236,10 @@ class Recorder:
         return old
 
     def _journal(self, session: orm.Session) -> Journal:
-        return typing.cast(Journal, session.info.setdefault(self, Journal()))
+        journal: Journal | None = session.info.get(self)
+        if journal is None:
+            journal = session.info[self] = Journal()
+        return journal
 
     def _write(self, recording: Recording, session: orm.Session,
                key: abc.Iterable[typing.Any], before: change.Row | None,

@@ -8,7 +8,6 @@ transaction leaves a changed row to be flushed when that one ends.
 from __future__ import annotations
 
 from collections import abc
-import contextlib
 import typing
 
 import sqlalchemy as sa
@@ -18,12 +17,13 @@ from sqlalchemy.orm import attributes
 from compute_notify import change
 from compute_notify import hook
 from compute_notify import recorder
+from compute_notify import transaction
 
 
 class StatementRecorder(recorder.Recorder):
     """Also see bulk soft deletes, and what is flushed after the call.
 
-    A bulk UPDATE of the model that sets its column ``deleted`` is taken for a
+    A ``Query.update()`` of the model that sets its column ``deleted`` is a
     soft delete of the rows that it matches. It costs one query, which reads
     and locks those rows before.
 
@@ -33,24 +33,18 @@ class StatementRecorder(recorder.Recorder):
 
     def __init__(self, model: type, columns: abc.Iterable[str]) -> None:
         super().__init__(model, columns)
-        self._events += ((orm.Session, 'do_orm_execute', self._executing),)
+        self._events += (
+            (orm.Query, 'before_compile_update', self._deleting),
+            (orm.Session, 'after_bulk_update', self._deleted),
+        )
 
-    @contextlib.contextmanager
-    def recording(self, sink: hook.Sink, *,
-                  strict: bool = False) -> abc.Iterator[recorder.Recording]:
-        """As :meth:`recorder.Recorder.recording`."""
-        with super().recording(sink, strict=strict) as recording:
-            try:
-                yield recording
-            finally:
-                with hook.contained(strict=strict):
-                    self._leave_for_later(recording)
-
-    def _leave_for_later(self, recording: recorder.Recording) -> None:
-        """Note whose call it was that left a row to be flushed later."""
-        for session in recording.sessions:
-            if not session.in_transaction():
-                continue
+    def _leave(self, recording: recorder.Recording,
+               context: typing.Any) -> None:
+        """Note whose call left rows to be flushed by an outer transaction."""
+        with hook.contained(strict=recording.strict):
+            session = transaction.session_of(context)
+            if session is None:
+                return
             for instance in session.dirty:
                 if isinstance(instance, self._model):
                     self._journal(session).owners[
@@ -64,43 +58,33 @@ class StatementRecorder(recorder.Recorder):
             return owners.get(attributes.instance_state(target))
         return current
 
-    def _executing(
-            self, state: orm.ORMExecuteState) -> sa.Result[typing.Any] | None:
+    def _deleting(self, query: orm.Query[typing.Any],
+                  update: typing.Any) -> None:
+        recording = self._current.get()
+        if (recording is None or 'deleted' not in update.values
+                or query.column_descriptions[0]['entity'] is not self._model):
+            return
+        with hook.contained(strict=recording.strict):
+            recording.doomed[id(update)] = self._matched(query)
+
+    def _matched(self, query: orm.Query[typing.Any]) -> list[change.Row]:
+        """Return the rows that a query's update will change; lock them."""
+        table = orm.class_mapper(self._model).local_table
+        select = sa.select(*(table.c[name] for name in self._columns))
+        if query.whereclause is not None:
+            select = select.where(query.whereclause)
+        connection = query.session.connection(
+            bind_arguments={'mapper': self._model})
+        return [dict(row) for row in connection.execute(
+            select.with_for_update()).mappings()]
+
+    def _deleted(self, update: typing.Any) -> None:
         recording = self._current.get()
         if recording is None:
-            return None
-        recording.sessions.add(state.session)
-        if not self._is_soft_delete(state):
-            return None
-        rows: abc.Sequence[change.Row] = ()
-        with hook.contained(strict=recording.strict):
-            rows = self._matched(state)
-        result = state.invoke_statement()
+            return
+        rows = recording.doomed.pop(id(update), ())
         with hook.contained(strict=recording.strict) as attempt:
             for row in rows:
                 attempt.uuid = row.get('uuid')
-                self._write(recording, state.session, (row['id'],), row,
+                self._write(recording, update.session, (row['id'],), row,
                             {**row, 'deleted': row['id']})
-        return result
-
-    def _is_soft_delete(self, state: orm.ORMExecuteState) -> bool:
-        mapper = state.bind_mapper
-        if not (state.is_update and mapper and mapper.class_ is self._model):
-            return False
-        # SQLAlchemy has no public way to ask what a statement sets.
-        values = getattr(state.statement, '_values', None) or {}
-        return any(getattr(column, 'key', column) == 'deleted'
-                   for column in values)
-
-    def _matched(self, state: orm.ORMExecuteState,
-                 ) -> abc.Sequence[change.Row]:
-        """Return the rows that a statement will change, and lock them."""
-        table = orm.class_mapper(self._model).local_table
-        query = sa.select(*(table.c[name] for name in self._columns))
-        where = getattr(state.statement, 'whereclause', None)
-        if where is not None:
-            query = query.where(where)
-        connection = state.session.connection(
-            bind_arguments={'mapper': self._model})
-        return [dict(row) for row in connection.execute(
-            query.with_for_update()).mappings()]

@@ -15,7 +15,6 @@ import typing
 
 from oslo_db import api as oslo_db_api
 from oslo_db import exception as db_exc
-from oslo_db.sqlalchemy import enginefacade
 from oslo_utils import timeutils
 import sqlalchemy as sa
 from sqlalchemy import orm
@@ -25,6 +24,7 @@ from compute_notify.db import locking
 from compute_notify.db import models
 from compute_notify import exception
 from compute_notify import inforce
+from compute_notify import transaction
 
 P = typing.ParamSpec('P')
 R = typing.TypeVar('R')
@@ -87,19 +87,6 @@ def writer(context: typing.Any, *,
         yield session
 
 
-@enginefacade.transaction_context_provider
-class _Provider:
-    """Gives access to the transaction of any context, whatever its class."""
-
-
-def _in_transaction(context: typing.Any) -> bool:
-    try:
-        _Provider.transaction_ctx.fget(context)  # type: ignore[attr-defined]
-    except db_exc.NoEngineContextEstablished:
-        return False
-    return True
-
-
 def _retried(function: abc.Callable[P, R]) -> abc.Callable[P, R]:
     """Run a whole transaction again when the database chose it as victim.
 
@@ -112,8 +99,9 @@ def _retried(function: abc.Callable[P, R]) -> abc.Callable[P, R]:
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        run = function if _in_transaction(args[0]) else retried
-        return typing.cast(R, run(*args, **kwargs))
+        outer = transaction.session_of(args[0]) is not None
+        return typing.cast(R, (function if outer else retried)(
+            *args, **kwargs))
     return wrapper
 
 

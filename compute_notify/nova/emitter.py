@@ -30,10 +30,17 @@ class NovaEmitter:
         opts.register_opts(CONF)
         self.tracked = emitter.tracked_fields(
             CONF[opts.GROUP].extra_update_fields)
+        self._asked: tuple[object, bool] = (None, False)
 
     def is_on(self) -> bool:
         """Whether Nova would really send a versioned notification now."""
-        return self.why_off() is None
+        notifier = rpc.NOTIFIER
+        if notifier is not self._asked[0]:
+            # Its drivers are settled when it is made.
+            self._asked = notifier, (notifier is not None
+                                     and emitter.sends(notifier))
+        return (self._asked[1]
+                and CONF.notifications.notification_format in _VERSIONED)
 
     def why_off(self) -> str | None:
         """Return what keeps notifications from being sent, None if nothing."""

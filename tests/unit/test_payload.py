@@ -174,12 +174,15 @@ class TestPublisher(testtools.TestCase):
 
     def _publisher_id(self, host, hostname):
         row = {'host': host, 'hypervisor_hostname': hostname}
-        return payload.publisher_for(row, 'ctl1').publisher_id
+        return payload.publisher_id(row, 'ctl1')
 
     def test_host_of_the_node(self):
         """The publisher is the node's host, whatever process sends."""
         self.assertEqual('nova-compute:cmp7',
                          self._publisher_id('cmp7', 'n7'))
+        self.assertEqual(
+            'nova-compute:cmp7',
+            payload.NotificationPublisher(host='cmp7').publisher_id)
 
     def test_no_host(self):
         """Without a host it is the hypervisor_hostname, then CONF.host."""
