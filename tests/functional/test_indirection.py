@@ -86,6 +86,7 @@ class TestIndirection(base.TestCase):
         self.context = context.get_admin_context()
         self.host = broker.unique('host')
         topic, notifications = broker.unique('rpc'), broker.unique('topic')
+        broker.require()
         self.spy = self.useFixture(broker.Spy())
         self.listener = self.useFixture(broker.Listener(notifications))
         self.useFixture(Conductor(topic, notifications))

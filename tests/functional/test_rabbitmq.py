@@ -58,6 +58,7 @@ class TestRabbitMQ(TestCase):
 
     def setUp(self):
         super().setUp()
+        broker.require()
         self.spy = self.useFixture(broker.Spy())
         self.listener = self.useFixture(broker.Listener(self.topic))
 
@@ -163,6 +164,10 @@ class TestRabbitMQ(TestCase):
 
 
 class TestRabbitMQNames(TestCase):
+
+    def setUp(self):
+        super().setUp()
+        broker.require()
 
     def test_defaults(self):
         """Stock options mean versioned_notifications.info on nova."""
