@@ -47,5 +47,7 @@ def teardown() -> None:
     """
     from compute_notify.db import api
     from compute_notify import emitter
-    emitter.teardown()
-    api.dispose()
+    try:
+        emitter.teardown()
+    finally:
+        api.dispose()

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections import abc
+import contextlib
+import socket
 import typing
 
 from oslo_config import cfg
-from oslo_context import context as oslo_context
 from oslo_log import log as logging
 import oslo_messaging
 
@@ -76,6 +77,10 @@ class Emitter:
         self._host = host
         self._on = sends(notifier)
 
+    def close(self) -> None:
+        """Close the transport."""
+        self.notifier.transport.cleanup()
+
     def is_on(self) -> bool:
         """Whether a driver that sends was loaded; decided once."""
         return self._on
@@ -101,15 +106,8 @@ def send(notifier: oslo_messaging.Notifier, context: typing.Any,
     """
     publisher = payload.publisher_id(what.row, default_host)
     body = payload.payload_for(what).obj_to_primitive()
-    current = oslo_context.get_current()
-    try:
-        notifier.prepare(publisher_id=publisher).info(
-            context, what.event_type, body)
-    finally:
-        # The Notifier redacts a copy of the context, and oslo.context makes
-        # each new one the thread's current one.
-        if current is not None:
-            current.update_store()
+    notification.dispatch(notifier, publisher, 'info', context,
+                          what.event_type, body)
 
 
 def tracked_fields(extra: abc.Iterable[str]) -> frozenset[str]:
@@ -150,13 +148,25 @@ def from_conf(conf: cfg.ConfigOpts) -> Emitter:
     :raises compute_notify.exception.InvalidOption: an option cannot work.
     """
     opts.register_opts(conf)
+    opts.register_host(conf)
     options = conf[opts.GROUP]
     for name in ('topics', 'exchange'):
-        if not all(options[name] or ['']):
+        if not options[name] or options[name] == [''] or (
+                name == 'topics' and '' in options[name]):
             raise exception.InvalidOption(group=opts.GROUP, option=name,
                                           reason='must not be empty')
     tracked_fields(options.extra_update_fields)  # before anything is made
     transport = _transport(conf, options.exchange)
+    with contextlib.ExitStack() as undo:
+        undo.callback(transport.cleanup)
+        emitter = _from_transport(conf, transport)
+        undo.pop_all()
+    return emitter
+
+
+def _from_transport(conf: cfg.ConfigOpts,
+                    transport: oslo_messaging.Transport) -> Emitter:
+    options = conf[opts.GROUP]
     notifier = oslo_messaging.Notifier(
         transport, serializer=ContextSerializer(), topics=options.topics)
     for extension in notifier._driver_mgr:
@@ -164,7 +174,7 @@ def from_conf(conf: cfg.ConfigOpts) -> Emitter:
             routing.load(extension.obj, conf, topics=options.topics,
                          transport=transport)
     _warn_of_missing_drivers(conf, notifier)
-    return Emitter(notifier, host=conf.host or 'unknown',
+    return Emitter(notifier, host=conf.host or socket.gethostname(),
                    extra_update_fields=options.extra_update_fields)
 
 
@@ -212,9 +222,6 @@ def current_notifier() -> oslo_messaging.Notifier | None:
     return emitter.notifier
 
 
-notification.current_notifier = current_notifier
-
-
 def setup(conf: cfg.ConfigOpts) -> None:
     """Put an emitter made from configuration in force.
 
@@ -222,8 +229,10 @@ def setup(conf: cfg.ConfigOpts) -> None:
         what was in force before stays.
     """
     emitter = from_conf(conf)
-    teardown()
-    IN_FORCE.configure(emitter)
+    notification.current_notifier = current_notifier
+    before = IN_FORCE.configure(emitter)
+    if before is not None:
+        before.close()
     LOG.info('Compute node notifications are %(state)s; drivers: %(drivers)s',
              {'state': 'on' if emitter.is_on() else 'off',
               'drivers': ', '.join(emitter.notifier._driver_mgr.names())
@@ -234,4 +243,4 @@ def teardown() -> None:
     """Close the transport; nothing is announced from here on."""
     before = IN_FORCE.configure(None)
     if before is not None:
-        before.notifier.transport.cleanup()
+        before.close()

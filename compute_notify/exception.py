@@ -105,3 +105,9 @@ class UnsupportedNova(ComputeNotifyError):
 
     msg_fmt = ('Compute node notifications are not installed, and Nova is '
                'left as it is: %(reason)s')
+
+
+class OutputFailed(ComputeNotifyError):
+    """What a command prints could not be written."""
+
+    msg_fmt = 'Cannot write to standard output: %(reason)s'

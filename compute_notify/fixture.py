@@ -78,9 +78,12 @@ class NotificationFixture(fixtures.Fixture):
 
     A real Notifier builds and serializes them; only its driver is replaced.
     What production would log and swallow is raised, so that a test cannot
-    miss a notification that failed. A notification belongs to the test whose
-    fixture was in force when the call began: tests may run side by side in
-    threads, and a thread that an earlier test left running is not heard.
+    miss a notification that failed. It wins over a ``setup()`` that the
+    service under test calls itself. A notification goes to the fixture that
+    was in force when the call began; a thread that an earlier test left
+    running is not heard. Tests may run side by side in threads, as long as
+    they start no threads of their own: those would be heard by the fixture
+    that was set up last.
 
     :param extra_update_fields: as the option of the same name.
     """
@@ -106,6 +109,9 @@ class NotificationFixture(fixtures.Fixture):
         self.addCleanup(self._note_threads, set(threading.enumerate()))
         self.addCleanup(emitter.IN_FORCE.take_away, mine)
         emitter.IN_FORCE.put_in_front(mine)
+        self.useFixture(fixtures.MonkeyPatch(
+            'compute_notify.notification.current_notifier',
+            emitter.current_notifier))
 
     @staticmethod
     def _note_threads(before: set[threading.Thread]) -> None:

@@ -8,6 +8,7 @@ runs in another process, and only where the row is written may it be heard.
 from __future__ import annotations
 
 from collections import abc
+import contextlib
 import functools
 import inspect
 import traceback
@@ -81,13 +82,19 @@ class contained:
                  tb: types.TracebackType | None) -> bool:
         if exc is None or self.strict or not isinstance(exc, Exception):
             return False
+        with contextlib.suppress(Exception):  # a broken handler or filter
+            self._log(exc_type, tb)
+        return True
+
+    def _log(self, exc_type: type[BaseException] | None,
+             tb: types.TracebackType | None) -> None:
         frames = traceback.extract_tb(tb)
         where = f'{frames[-1].filename}:{frames[-1].lineno}' if frames else '?'
         LOG.error('%(event)s for compute node %(uuid)s was not sent; the '
                   'operation itself is not affected: %(type)s at %(where)s',
                   {'event': self.event, 'uuid': self.uuid,
-                   'type': type(exc).__name__, 'where': where})
-        return True
+                   'type': getattr(exc_type, '__name__', exc_type),
+                   'where': where})
 
 
 def announcing(

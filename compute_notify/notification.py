@@ -14,6 +14,7 @@ import functools
 import operator
 import typing
 
+from oslo_context import context as oslo_context
 from oslo_versionedobjects import base
 from oslo_versionedobjects import exception as ovo_exception
 from oslo_versionedobjects import fields
@@ -34,14 +35,41 @@ class Notifier(typing.Protocol):
         """Return a notifier that names this publisher."""
 
 
-def _no_notifier() -> Notifier | None:
+def no_notifier() -> Notifier | None:
     """Stand in until the emitter, or Nova, gives a notifier."""
     return None
 
 
 #: Gives the notifier that :meth:`NotificationBase.emit` sends through. It is
 #: set by whoever owns the notifier, since this module imports no transport.
-current_notifier: abc.Callable[[], Notifier | None] = _no_notifier
+current_notifier: abc.Callable[[], Notifier | None] = no_notifier
+
+
+def dispatch(notifier: Notifier, publisher_id: str, priority: str,
+             context: typing.Any, event_type: str,
+             body: dict[str, typing.Any]) -> None:
+    """Send one notification through a Notifier.
+
+    The Notifier redacts a copy of the context, and oslo.context makes each
+    new context the thread's current one; that is undone here.
+
+    :param notifier: the Notifier.
+    :param publisher_id: as in the envelope.
+    :param priority: as Nova writes it, for example ``info``.
+    :param context: the request context.
+    :param event_type: as in the envelope.
+    :param body: the payload's primitive.
+    """
+    current = oslo_context.get_current()
+    try:
+        notify = getattr(notifier.prepare(publisher_id=publisher_id), priority)
+        notify(context, event_type, body)
+    finally:
+        if current is not None:
+            current.update_store()
+        else:
+            # There is no public way to have none again.
+            vars(oslo_context._request_store).pop('context', None)
 
 
 class NotificationPriority(fields.Enum):
@@ -156,7 +184,7 @@ class NotificationPublisher(NotificationObject):
 #: The values that a type of field takes as they are: coercing these very
 #: types changes nothing, and costs most of the time that a payload takes.
 _KEPT: dict[type, type] = {
-    fields.Integer: int, fields.String: str, fields.UUID: str}
+    fields.Integer: int, fields.String: str}
 
 
 @functools.lru_cache(maxsize=1024)
@@ -176,6 +204,7 @@ class _Step:
     get: abc.Callable[[typing.Any], typing.Any]
     field: fields.Field[typing.Any]
     kept: type | None
+    required: bool
 
     def coerce(self, payload: base.VersionedObject,
                value: typing.Any) -> typing.Any:
@@ -212,7 +241,10 @@ class NotificationPayloadBase(NotificationObject):
             _Step(name=name, attribute=base._get_attrname(name),
                   source=source, key=key, get=operator.attrgetter(key),
                   field=cls.fields[name],
-                  kept=_KEPT.get(type(cls.fields[name]._type)))
+                  kept=_KEPT.get(type(cls.fields[name]._type)),
+                  required=(not cls.fields[name].nullable
+                            and cls.fields[name].default
+                            is fields.UnspecifiedDefault))
             for name, (source, key) in cls.SCHEMA.items())
 
     def populate_schema(self, **sources: typing.Any) -> None:
@@ -224,7 +256,7 @@ class NotificationPayloadBase(NotificationObject):
         :raises compute_notify.exception.PayloadFieldMissing: a field that is
             not nullable is unset, or None, in its source.
         :raises compute_notify.exception.PayloadSourceInvalid: the source has
-            no such field at all.
+            no such field at all, or is not given.
         :raises ValueError: o.vo's own, for a value that does not fit.
         """
         # Straight into the instance and not through o.vo's setters: those
@@ -232,7 +264,7 @@ class NotificationPayloadBase(NotificationObject):
         # The value is coerced by the very same field.
         target = self.__dict__
         for step in self._plan():
-            source = sources[step.source]
+            source = sources.get(step.source)
             try:
                 value = step.get(source)
             except _UNSET:
@@ -241,7 +273,7 @@ class NotificationPayloadBase(NotificationObject):
                 raise exception.PayloadSourceInvalid(
                     payload=self.obj_name(), field=step.name,
                     object=type(source).__name__, source=step.key) from exc
-            if value is None and not step.field.nullable:
+            if value is None and step.required:
                 raise exception.PayloadFieldMissing(
                     payload=self.obj_name(), field=step.name,
                     object=type(source).__name__, source=step.key)
@@ -316,7 +348,6 @@ class NotificationBase(NotificationObject):
         if notifier is None:
             return
         self.payload.obj_reset_changes(recursive=True)
-        notify = getattr(notifier.prepare(self.publisher.publisher_id),
-                         self.priority)
-        notify(context, self.event_type.to_notification_event_type_field(),
-               self.payload.obj_to_primitive())
+        dispatch(notifier, self.publisher.publisher_id, self.priority, context,
+                 self.event_type.to_notification_event_type_field(),
+                 self.payload.obj_to_primitive())

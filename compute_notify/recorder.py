@@ -24,6 +24,14 @@ from compute_notify import change
 from compute_notify import hook
 
 
+def _each(call: abc.Callable[..., object],
+          arguments: abc.Iterable[tuple[typing.Any, ...]]) -> None:
+    """Call once for each; one that raises does not stop the others."""
+    with contextlib.ExitStack() as calls:
+        for each in reversed(list(arguments)):
+            calls.callback(call, *each)
+
+
 class Recording:
     """One hooked call: where its committed rows go."""
 
@@ -31,8 +39,6 @@ class Recording:
                  strict: bool) -> None:
         self.tracked = tracked
         self.strict = strict
-        #: Rows about to be deleted, by the statement that does it.
-        self.doomed: dict[int, list[change.Row]] = {}
         self._sink = sink
         self._waiting: list[tuple[change.Row | None, change.Row]] | None = []
 
@@ -47,8 +53,7 @@ class Recording:
     def close(self) -> None:
         """Pass on what has been committed so far."""
         waiting, self._waiting = self._waiting or [], None
-        for before, after in waiting:
-            self._sink(before, after)
+        _each(self._sink, waiting)
 
 
 class _Write(typing.NamedTuple):
@@ -76,6 +81,8 @@ class Journal:
     def __init__(self) -> None:
         #: The transactions that were committed, savepoints among them.
         self.committed: set[orm.SessionTransaction] = set()
+        #: Rows about to be deleted, by the statement that does it.
+        self.doomed: dict[int, list[change.Row]] = {}
         #: Whose call changed an instance that is not flushed yet.
         self.owners: dict[orm.InstanceState[typing.Any], Recording] = {}
         self._writes: list[_Write] = []
@@ -96,14 +103,13 @@ class Journal:
         for write in self._writes:
             first.setdefault(write.key, write)
             last[write.key] = write
-        for key, write in last.items():
-            write.recording.take(first[key].before, write.after)
+        _each(lambda key, write: write.recording.take(
+            first[key].before, write.after), last.items())
 
-
-def _session_of(target: typing.Any) -> orm.Session:
-    session = orm.object_session(target)
-    assert session is not None  # it is being flushed
-    return session
+    def recording_of(self, key: tuple[typing.Any, ...]) -> Recording | None:
+        """Return the call that has written this row in this transaction."""
+        return next((write.recording for write in reversed(self._writes)
+                     if write.key == key), None)
 
 
 class Recorder:
@@ -174,9 +180,9 @@ class Recorder:
 
     def _inserted(self, mapper: orm.Mapper[typing.Any],
                   connection: sa.Connection, target: typing.Any) -> None:
-        session = _session_of(target)
-        recording = self._recording_of(session, target)
-        if recording is None:
+        session = orm.object_session(target)
+        recording = self._current.get()
+        if session is None or recording is None:
             return
         with hook.contained(strict=recording.strict) as attempt:
             # A column that was given no value is stored as NULL, and reading
@@ -189,7 +195,9 @@ class Recorder:
 
     def _updated(self, mapper: orm.Mapper[typing.Any],
                  connection: sa.Connection, target: typing.Any) -> None:
-        session = _session_of(target)
+        session = orm.object_session(target)
+        if session is None:
+            return
         recording = self._recording_of(session, target)
         if recording is None:
             return
@@ -213,8 +221,16 @@ class Recorder:
 
     def _recording_of(self, session: orm.Session,
                       target: typing.Any) -> Recording | None:
-        """Return the call that is writing this instance, if it is hooked."""
-        return self._current.get()
+        """Return the call that writes this instance, or did before.
+
+        What other code writes to a row later in the same transaction is part
+        of that row's net change.
+        """
+        current = self._current.get()
+        if current is None and self in session.info:
+            return self._journal(session).recording_of(
+                tuple(sa.inspect(target).identity))
+        return current
 
     def _old_values(self, mapper: orm.Mapper[typing.Any],
                     connection: sa.Connection,

@@ -61,11 +61,14 @@ class StatementRecorder(recorder.Recorder):
     def _deleting(self, query: orm.Query[typing.Any],
                   update: typing.Any) -> None:
         recording = self._current.get()
-        if (recording is None or 'deleted' not in update.values
+        if (recording is None and self not in query.session.info
+                or 'deleted' not in update.values
                 or query.column_descriptions[0]['entity'] is not self._model):
             return
-        with hook.contained(strict=recording.strict):
-            recording.doomed[id(update)] = self._matched(query)
+        with hook.contained(strict=recording is not None
+                            and recording.strict):
+            journal = self._journal(query.session)
+            journal.doomed[id(update)] = self._matched(query)
 
     def _matched(self, query: orm.Query[typing.Any]) -> list[change.Row]:
         """Return the rows that a query's update will change; lock them."""
@@ -79,12 +82,13 @@ class StatementRecorder(recorder.Recorder):
             select.with_for_update()).mappings()]
 
     def _deleted(self, update: typing.Any) -> None:
-        recording = self._current.get()
-        if recording is None:
+        journal = update.session.info.get(self)
+        if journal is None:
             return
-        rows = recording.doomed.pop(id(update), ())
-        with hook.contained(strict=recording.strict) as attempt:
-            for row in rows:
-                attempt.uuid = row.get('uuid')
-                self._write(recording, update.session, (row['id'],), row,
+        current = self._current.get()
+        for row in journal.doomed.pop(id(update), ()):
+            key = (row['id'],)
+            recording = current or journal.recording_of(key)
+            if recording is not None:
+                self._write(recording, update.session, key, row,
                             {**row, 'deleted': row['id']})

@@ -8,6 +8,7 @@ from collections import abc
 import sys
 
 from oslo_config import cfg
+from oslo_db import exception as db_exc
 from oslo_db import options as db_options
 from oslo_log import log as logging
 
@@ -44,7 +45,7 @@ def main(argv: abc.Sequence[str] | None = None) -> int:
              default_config_dirs=[])
         logging.setup(conf, 'compute_notify')
         args.run(conf, args)
-    except (exception.ComputeNotifyError, cfg.Error) as exc:
+    except (exception.ComputeNotifyError, cfg.Error, db_exc.DBError) as exc:
         print(f'compute-notify: {exc}', file=sys.stderr)
         return 1
     return 0

@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import itertools
 import logging
+import os
 import pathlib
 import signal
+import socket
 import sys
 import threading
 import typing
@@ -51,13 +53,14 @@ def run(conf: cfg.ConfigOpts, args: argparse.Namespace) -> None:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: _end(stop))
-    if not args.config_file:
-        _print_notifications()
+    printer = None if args.config_file else _print_notifications(stop)
     compute_notify.setup(conf)
     try:
-        report(conf.host, args, stop)
+        report(conf.host or socket.gethostname(), args, stop)
     finally:
         compute_notify.teardown()
+    if printer and printer.error:
+        raise exception.OutputFailed(reason=printer.error)
 
 
 def report(host: str, args: argparse.Namespace, stop: threading.Event) -> None:
@@ -81,12 +84,12 @@ def register(host: str) -> objects.ComputeNode:
     """Return the stored record of this machine, made if there is none."""
     ctxt = context.get_admin_context()
     measured = machine.measure()
+    # The same machine has the same uuid when it is renamed or comes back.
+    uuid = machine.uuid(host)
     try:
-        node = objects.ComputeNode.get_by_host_and_nodename(
-            ctxt, host, measured['hypervisor_hostname'])
+        node = objects.ComputeNode.get_by_uuid(ctxt, uuid)
     except exception.ComputeHostNotFound:
-        # The same machine has the same uuid when it comes back.
-        node = objects.ComputeNode(ctxt, host=host, uuid=machine.uuid(host))
+        node = objects.ComputeNode(ctxt, host=host, uuid=uuid)
         refresh(node, measured)
         node.create()
     else:
@@ -109,14 +112,31 @@ def _end(stop: threading.Event) -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _print_notifications() -> None:
+class _Printer(logging.StreamHandler):  # type: ignore[type-arg]
+    """Prints lines until nobody takes them any more; then asks to end."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        super().__init__(sys.stdout)
+        self.error: BaseException | None = None
+        self._stop = stop
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Remember what went wrong, instead of printing where."""
+        self.error = sys.exc_info()[1]
+        self._stop.set()
+        # What is still buffered must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _print_notifications(stop: threading.Event) -> _Printer:
     """Print what oslo.messaging's log driver logs, and only that."""
-    handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(logging.Formatter('%(message)s'))
+    printer = _Printer(stop)
+    printer.setFormatter(logging.Formatter('%(message)s'))
     logger = logging.getLogger('oslo.messaging.notification')
-    logger.addHandler(handler)
+    logger.addHandler(printer)
     logger.setLevel(logging.INFO)
     logger.propagate = False
+    return printer
 
 
 def _positive(kind: type) -> typing.Callable[[str], typing.Any]:

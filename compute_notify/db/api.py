@@ -83,7 +83,10 @@ def writer(context: typing.Any, *,
     facade = database().facade.writer
     if savepoint:
         facade = facade.savepoint
-    with locking.writing(), facade.using(context) as session:
+    outermost = transaction.session_of(context) is None
+    with facade.using(context) as session:
+        if outermost:
+            session.connection(execution_options=locking.WRITES)
         yield session
 
 
@@ -158,7 +161,8 @@ def compute_node_create(context: typing.Any,
     :raises oslo_db.exception.DBDuplicateEntry: a live node has this uuid, or
         this host and hypervisor_hostname.
     """
-    values = _storable(values)
+    values = {name: value for name, value in _storable(values).items()
+              if name not in ('deleted', 'deleted_at')}
     with writer(context) as session:
         try:
             with session.begin_nested():
@@ -193,10 +197,21 @@ def compute_node_update(context: typing.Any, compute_id: int,
         node, or it is deleted and the context does not read those.
     :raises oslo_db.exception.DBDuplicateEntry: another live node has the new
         host and hypervisor_hostname.
+    :raises compute_notify.exception.ObjectActionError: the uuid differs.
     """
+    values = {**_storable(values), 'updated_at': timeutils.utcnow()}
+    # No savepoint: where the database has chosen an outer transaction as the
+    # victim of a deadlock, MySQL has no savepoints left, and says only that.
     with writer(context) as session:
         node = _locked(context, session, compute_id)
-        node.update({**_storable(values), 'updated_at': timeutils.utcnow()})
+        if values.pop('uuid', node.uuid) != node.uuid:
+            raise exception.ObjectActionError(
+                node=compute_id, action='save',
+                reason=f'its uuid is {node.uuid} and cannot be changed')
+        if values.get('deleted'):
+            values = {'deleted_at': timeutils.utcnow(), **values,
+                      'deleted': node.id}
+        node.update(values)
         session.flush()
     return node
 

@@ -24,14 +24,14 @@ from compute_notify.db import migration
 from compute_notify import exception
 
 
-def default_connection() -> str:
-    """Return the URL of the embedded database: SQLite under the user's state.
+def default_path() -> pathlib.Path:
+    """Return where the embedded database is: under the user's state.
 
     The folder follows the XDG base directory specification.
     """
     state = os.environ.get('XDG_STATE_HOME') or '~/.local/state'
     path = pathlib.Path(state, 'compute-notify', 'compute_nodes.sqlite')
-    return f'sqlite:///{path.expanduser()}'
+    return path.expanduser()
 
 
 class Database:
@@ -43,8 +43,11 @@ class Database:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         options.set_defaults(conf)
         self._options = dict(conf.database)
-        self._options['connection'] = (self._options['connection']
-                                       or default_connection())
+        #: The file of the database that a service without one has.
+        self._embedded: pathlib.Path | None = None
+        if not self._options['connection']:
+            self._embedded = default_path()
+            self._options['connection'] = f'sqlite:///{self._embedded}'
         self._lock = threading.Lock()
         self._facade: typing.Any = None
 
@@ -103,10 +106,9 @@ class Database:
     def _connect(self) -> typing.Any:
         """Return an engine facade that has not looked at the tables."""
         with self._errors():
-            url = sa.make_url(self._options['connection'])
-            if url.get_backend_name() == 'sqlite' and url.database:
-                pathlib.Path(url.database).parent.mkdir(
-                    parents=True, exist_ok=True)
+            sa.make_url(self._options['connection'])  # or say what is wrong
+            if self._embedded:
+                self._embedded.parent.mkdir(parents=True, exist_ok=True)
             facade = enginefacade.transaction_context()
             facade.configure(**self._options)
             facade.append_on_engine_create(locking.prepare)
@@ -130,11 +132,15 @@ class Database:
                 ImportError) as exc:
             # SQLAlchemy quotes the whole URL when it cannot parse it.
             reason = str(exc).replace(self._options['connection'], 'the URL')
+            if isinstance(exc, ImportError):
+                reason += ('; the extras mysql and postgresql of '
+                           'compute-notify bring what those databases need')
             raise exception.InvalidOption(
                 group='database', option='connection', reason=reason) from None
         except alembic_util.CommandError as exc:
             raise self._not_migrated('a newer one') from exc
-        except (db_exc.DBError, OSError) as exc:
+        except (db_exc.DBError, sa_exc.DBAPIError, OSError) as exc:
+            # oslo.db leaves some errors of the first connection as they are.
             cause: object = getattr(exc, 'inner_exception', None) or exc
             cause = getattr(cause, 'orig', None) or cause
             raise exception.DatabaseUnreachable(

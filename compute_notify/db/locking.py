@@ -3,34 +3,20 @@
 
 from __future__ import annotations
 
-from collections import abc
-import contextlib
-import contextvars
 import typing
 
 import sqlalchemy as sa
 
-_writing: contextvars.ContextVar[bool] = contextvars.ContextVar(
-    'compute_notify writing', default=False)
-
-
-@contextlib.contextmanager
-def writing() -> abc.Iterator[None]:
-    """Mark the transactions that begin inside as ones that will write.
-
-    SQLite takes its write lock at the first write otherwise, and then fails
-    at once if another process has written since this one read. It has no
-    rows to lock; other databases do, and ignore this.
-    """
-    token = _writing.set(True)
-    try:
-        yield
-    finally:
-        _writing.reset(token)
+#: The execution option of a connection whose transaction is going to write.
+#:
+#: SQLite takes its write lock at the first write otherwise, and then fails at
+#: once if another process has written since this one read. It has no rows to
+#: lock; other databases do, and ignore this.
+WRITES = {'compute_notify_writes': True}
 
 
 def prepare(engine: sa.Engine) -> None:
-    """Make an engine heed :func:`writing`."""
+    """Make an engine heed :data:`WRITES`."""
     if engine.dialect.name == 'sqlite':
         sa.event.listen(engine, 'before_cursor_execute', _begin_immediate,
                         retval=True)
@@ -41,6 +27,7 @@ def _begin_immediate(
         parameters: typing.Any, context: typing.Any,
         executemany: bool) -> tuple[str, typing.Any]:
     # oslo.db issues the BEGIN of every SQLite transaction itself.
-    if statement == 'BEGIN' and _writing.get():
+    if (statement == 'BEGIN' and WRITES.keys()
+            <= connection.get_execution_options().keys()):
         statement = 'BEGIN IMMEDIATE'
     return statement, parameters

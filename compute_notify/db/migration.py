@@ -45,7 +45,8 @@ def sync(engine: sa.Engine) -> str:
     :raises alembic.util.CommandError: the tables are newer than this release.
     """
     alembic_config = _config()
-    with locking.writing(), engine.begin() as connection:
+    writing = engine.execution_options(**locking.WRITES)
+    with writing.begin() as connection:
         alembic_config.attributes['connection'] = connection
         command.upgrade(alembic_config, 'head')
     return head()

@@ -120,13 +120,20 @@ class ComputeNode(base.Persistent, base.Object):
         A deleted node with the same uuid comes back, with its id.
 
         :raises compute_notify.exception.ObjectActionError: it has an id, so
-            it is stored already.
+            it is stored already, or a mandatory field is not set.
         :raises compute_notify.exception.DuplicateRecord: a live node has its
             uuid, or its host and hypervisor_hostname.
         """
         if self.obj_attr_is_set('id'):
             raise exception.ObjectActionError(
                 node=self._name(), action='create', reason='already created')
+        missing = [name for name, field in self.fields.items()
+                   if not field.nullable and not self.obj_attr_is_set(name)
+                   and name not in ('id', 'uuid', 'deleted')]
+        if missing:
+            raise exception.ObjectActionError(
+                node=self._name(), action='create',
+                reason=f'not set: {", ".join(missing)}')
         if not self.obj_attr_is_set('uuid'):
             self.uuid = uuidutils.generate_uuid()
         try:
@@ -148,6 +155,8 @@ class ComputeNode(base.Persistent, base.Object):
             stored, or deleted and the context does not read deleted nodes.
         :raises compute_notify.exception.DuplicateRecord: another live node
             has its new host and hypervisor_hostname.
+        :raises compute_notify.exception.ObjectActionError: it was given
+            another uuid than the stored one.
         """
         try:
             row = api.compute_node_update(self._context, self.id,

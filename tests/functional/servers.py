@@ -59,8 +59,10 @@ def _database(server: str, pid: int) -> str:
 def _drop(admin: sa.Engine, name: str, pid: int) -> None:
     if os.getpid() != pid:
         return  # a forked child must not drop its parent's
+    # PostgreSQL does not drop a database that somebody is connected to.
+    force = ' WITH (FORCE)' if admin.dialect.name == 'postgresql' else ''
     with admin.connect() as connection:
-        connection.execute(sa.text(f'DROP DATABASE IF EXISTS {name}'))
+        connection.execute(sa.text(f'DROP DATABASE IF EXISTS {name}{force}'))
 
 
 class DatabaseTestCase(base.NodeTestCase):

@@ -2,7 +2,6 @@
 """The tables: made, upgraded, compared with the models, refused if strange."""
 
 import concurrent.futures
-import os
 import subprocess
 import sys
 
@@ -38,6 +37,8 @@ engine.Database(conf).facade
 def _database(url):
     conf = cfg.ConfigOpts()
     conf([], default_config_files=[], default_config_dirs=[])
+    options.set_defaults(conf)
+    conf.set_default('max_retries', 0, group='database')
     options.set_defaults(conf, connection=url)
     return engine.Database(conf)
 
@@ -52,7 +53,7 @@ class TestMigrations(base.TestCase):
         super().setUp()
         folder = self.useFixture(fixtures.TempDir()).path
         self.url = (servers.database(self.server)
-                    or f'sqlite:///{folder}/new/nodes.sqlite')
+                    or f'sqlite:///{folder}/nodes.sqlite')
         self.database = _database(self.url)
         self.addCleanup(self.database.dispose)
         self.addCleanup(self._drop)
@@ -64,9 +65,6 @@ class TestMigrations(base.TestCase):
                 connection.execute(sa.text(f'DROP TABLE IF EXISTS {table}'))
 
     def _engine(self):
-        if self.server is None:
-            os.makedirs(os.path.dirname(sa.make_url(self.url).database),
-                        exist_ok=True)
         made = sa.create_engine(self.url, poolclass=sa.NullPool)
         self.addCleanup(made.dispose)
         return made
@@ -116,12 +114,39 @@ class TestMigrations(base.TestCase):
             self.assertIn('this release needs 001', str(error))
 
 
+class TestUnreachable(base.TestCase):
+
+    scenarios = [('mariadb', {'server': 'mariadb'}),
+                 ('postgresql', {'server': 'postgresql'})]
+
+    def _refused(self, **changes):
+        servers.database(self.server)
+        url = sa.make_url(servers.url(self.server)).set(**changes)
+        error = self.assertRaises(
+            exception.DatabaseUnreachable, getattr,
+            _database(url.render_as_string(hide_password=False)), 'facade')
+        self.assertIn(f'Database {url} cannot be reached: ', str(error))
+        self.assertNotIn('s3cret', str(error))
+
+    def test_no_server(self):
+        """A server that does not answer is named, without its password."""
+        self._refused(port=9, password='s3cret')
+
+    def test_no_login(self):
+        """A server that refuses the user is named, without its password."""
+        self._refused(username='nobody', password='s3cret')
+
+    def test_no_database(self):
+        """A database that does not exist is named."""
+        self._refused(database='no_such_database')
+
+
 class TestFirstStart(base.TestCase):
 
     def test_processes_at_once(self):
         """Processes that start together on a new file all get its tables."""
         folder = self.useFixture(fixtures.TempDir()).path
-        url = f'sqlite:///{folder}/new/nodes.sqlite'
+        url = f'sqlite:///{folder}/nodes.sqlite'
 
         def start(_):
             return subprocess.run(

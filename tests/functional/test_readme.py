@@ -53,7 +53,8 @@ class TestReadme(base.NodeTestCase):
 
     def test_functional_test(self):
         """The functional test passes for a service that registers itself."""
-        names = {'my_service': types.SimpleNamespace(start=self._start)}
+        names = {'my_service': types.SimpleNamespace(
+            start=self._start, stop=lambda: None)}
         exec(_code('TestMyService'), names)
         result = unittest.TestResult()
         names['TestMyService']('test_start').run(result)

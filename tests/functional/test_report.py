@@ -105,6 +105,19 @@ class TestReport(base.TestCase):
                              (process.returncode, _actions(out)), err)
             self.assertNotIn('Traceback', err)
 
+    def test_nobody_reads(self):
+        """It ends when nobody takes its lines any more, and says so."""
+        process = self.command.start('report', '--interval', '0.01',
+                                     '--count', '1000000', '--remove')
+        self.addCleanup(process.kill)
+        self.assertEqual(['create'], _actions(process.stdout.readline()))
+        process.stdout.close()
+        process.send_signal(signal.SIGTERM)  # a delete is still to come
+        err = process.stderr.read()
+        self.assertEqual(1, process.wait(_TIMEOUT))
+        self.assertIn('Cannot write to standard output: [Errno 32]', err)
+        self.assertNotIn('Traceback', err)
+
     def test_configured(self):
         """With a configuration it uses that database and those drivers."""
         database = self.command.home / 'other.sqlite'

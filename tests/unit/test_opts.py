@@ -139,9 +139,11 @@ class TestRegister(base.TestCase):
                                           help='Of the service.'))
         self.assertEqual('theirs', conf.host)
 
-    def test_own_host(self):
-        """A service without one gets ours."""
-        self.assertEqual(opts._host_opt.default, self.registered().host)
+    def test_host_afterwards(self):
+        """A service can register its own after us."""
+        conf = self.registered()
+        conf.register_opt(cfg.StrOpt('host', default='theirs'))
+        self.assertEqual('theirs', conf.host)
 
     def test_copies(self):
         """What list_opts() returns can be changed without harm to ours."""

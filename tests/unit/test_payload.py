@@ -213,7 +213,8 @@ class TestByHand(testtools.TestCase):
         """It sends through the Notifier in force, without changes."""
         body = payload.ComputeNodePayload(_node())
         self._notification(body).emit('a context')
-        self.notifier.prepare.assert_called_once_with('nova-compute:cmp1')
+        self.notifier.prepare.assert_called_once_with(
+            publisher_id='nova-compute:cmp1')
         self.prepared.info.assert_called_once_with(
             'a context', 'compute_node.update', body.obj_to_primitive())
 

@@ -33,8 +33,9 @@ _MAY_IMPORT = {
     'objects': {'context', 'db', 'emitter', 'exception', 'hook', 'objects',
                 'payload', 'recorder'},
     'fixture': {'db', 'emitter'},
-    'nova': {'change', 'emitter', 'exception', 'hook', 'nova', 'opts',
-             'payload', 'statement'},
+    # It has no emitter, payload or recorder of its own.
+    'nova': {'change', 'emitter', 'exception', 'hook', 'nova',
+             'notification', 'opts', 'payload', 'statement'},
     'cmd': {'', 'cmd', 'context', 'db', 'exception', 'objects'},
 }
 
@@ -108,7 +109,9 @@ class TestRooms(testtools.TestCase):
             if isinstance(node, ast.ExceptHandler)
             and (node.type is None or getattr(node.type, 'id', '')
                  in ('Exception', 'BaseException'))
-            and not isinstance(node.body[-1], ast.Raise)]
+            and not isinstance(node.body[-1], ast.Raise)
+            # The host must start whatever is wrong with the driver.
+            and path.name != 'activate.py']
         self.assertEqual([], broad)
 
     @staticmethod
