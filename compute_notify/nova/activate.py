@@ -21,18 +21,32 @@ class ActivationDriver(notifier.Driver):
     """Install the hook when it is made; it may be made twice.
 
     Whatever goes wrong is one error in the log, and Nova starts without the
-    hook: stevedore would log a bare traceback at best.
+    hook: stevedore would log a bare traceback at best. Nova makes the driver
+    before it sets its logging up; the error is then on standard error, and
+    in the log with the first notification of any kind.
     """
+
+    _last_error: typing.ClassVar[str | None] = None
 
     def __init__(self, *args: typing.Any, **kwargs: typing.Any) -> None:
         super().__init__(*args, **kwargs)
+        self._untold: Exception | None = None
         try:
             # Not above: where Nova is missing, that is worth a clear word.
             from compute_notify.nova import patch
             patch.install()
-        except (ImportError, exception.ComputeNotifyError) as exc:
-            LOG.error('%s', exc)
+        except Exception as exc:  # whatever it is, Nova has to start
+            error = (exc if isinstance(exc, exception.UnsupportedNova)
+                     else exception.UnsupportedNova(reason=exc))
+            if str(error) != ActivationDriver._last_error:
+                LOG.error('%s', error)
+            ActivationDriver._last_error = str(error)
+            if not LOG.isEnabledFor(logging.INFO):
+                self._untold = error
 
     def notify(self, ctxt: dict[str, typing.Any], msg: dict[str, typing.Any],
                priority: str, retry: int) -> None:
-        """Send nothing."""
+        """Send nothing; log what could not be logged earlier."""
+        error, self._untold = self._untold, None
+        if error is not None:
+            LOG.error('%s', error)

@@ -10,6 +10,7 @@ from nova import rpc
 
 from compute_notify import change
 from compute_notify import emitter
+from compute_notify import notification
 from compute_notify import opts
 
 CONF = nova.conf.CONF
@@ -20,13 +21,13 @@ _VERSIONED = ('versioned', 'both')
 class NovaEmitter:
     """Asks at each call what Nova's notifier is; there may be none yet.
 
+    :ivar strict: raise a failure to notify, as tests want it.
     :raises compute_notify.exception.InvalidOption: ``[compute_notify]
         extra_update_fields`` names a field that does not exist.
     """
 
-    strict = False
-
     def __init__(self) -> None:
+        self.strict = False
         opts.register_opts(CONF)
         self.tracked = emitter.tracked_fields(
             CONF[opts.GROUP].extra_update_fields)
@@ -40,6 +41,15 @@ class NovaEmitter:
             self._asked = notifier, (notifier is not None
                                      and emitter.sends(notifier))
         return (self._asked[1]
+                and CONF.notifications.notification_format in _VERSIONED)
+
+    def current_notifier(self) -> notification.Notifier | None:
+        """Return Nova's notifier, or None while nothing would be sent."""
+        return rpc.NOTIFIER if self.is_on() else None
+
+    def is_early(self) -> bool:
+        """Whether only Nova's notifier is missing, as before rpc.init."""
+        return (rpc.NOTIFIER is None
                 and CONF.notifications.notification_format in _VERSIONED)
 
     def why_off(self) -> str | None:

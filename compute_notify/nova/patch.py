@@ -12,6 +12,7 @@ from nova.objects import base
 from oslo_log import log as logging
 
 from compute_notify import hook
+from compute_notify import notification
 from compute_notify.nova import emitter
 from compute_notify.nova import guard
 from compute_notify import payload
@@ -46,12 +47,13 @@ class _Patch:
 
     def __init__(self) -> None:
         self.emitter: emitter.NovaEmitter | None = None
+        self._heard = self._told = False
         self._recorder = statement.StatementRecorder(
             models.ComputeNode, (*payload.PAYLOAD_FIELDS, 'deleted'))
         #: Those that are in a class, or below what was put on top of them.
         self._entries: list[_Entry] = []
 
-    def switch_on(self) -> emitter.NovaEmitter:
+    def switch_on(self) -> None:
         """Wrap every method that is not wrapped already, or none."""
         here = {(entry.owner, entry.name) for entry in self._entries}
         methods = [(owner, name) for owner, names in guard.METHODS.items()
@@ -70,18 +72,45 @@ class _Patch:
             raise
         self._entries += new
         self.emitter = sender
-        return sender
+        notification.current_notifier = sender.current_notifier
+        self._heard = self._told = False
+        self._tell(sender)
 
     def switch_off(self) -> None:
         """Put back what is still ours; the rest announces nothing."""
         self.emitter = None
+        notification.current_notifier = notification.no_notifier
         self._entries = [entry for entry in self._entries
                          if not entry.restore()]
         self._recorder.ignore()
 
+    def _current(self) -> emitter.NovaEmitter | None:
+        sender = self.emitter
+        if sender is not None and not self._told:
+            self._tell(sender)
+            # By now Nova's logging is set up, as verbose as it is meant.
+            self._heard = True
+        return sender
+
+    def _tell(self, sender: emitter.NovaEmitter) -> None:
+        """Log once that the patch is on, and what keeps it from sending.
+
+        Nova loads its notification drivers before it has a notifier and
+        before its logging is set up. What cannot be told or heard yet is
+        told at the first call.
+        """
+        why_off = None if sender.is_early() else sender.why_off()
+        if not self._heard:
+            LOG.info('Compute node notifications are installed%s',
+                     f', but off: {why_off}' if why_off else '')
+            self._heard = LOG.isEnabledFor(logging.INFO)
+        elif why_off:
+            LOG.info('Compute node notifications are off: %s', why_off)
+        self._told = self._heard and not sender.is_early()
+
     def _entry(self, owner: type, name: str) -> _Entry:
         theirs = owner.__dict__[name]
-        announcing = hook.announcing(self._recorder, lambda: self.emitter)
+        announcing = hook.announcing(self._recorder, self._current)
         return _Entry(owner, name, theirs,
                       ours=base.remotable(announcing(theirs.original_fn)))
 
@@ -97,35 +126,32 @@ _state: _State = {}
 
 
 def install() -> None:
-    """Let Nova's compute nodes announce their changes in this process.
-
-    Nova's classes are changed in place: all of it, or nothing. Nova's
-    configuration must have been read. Installing twice is installing once.
-
-    :raises compute_notify.exception.UnsupportedNova: this Nova is of another
-        version, or not of the shape that is patched.
-    :raises compute_notify.exception.InvalidOption: ``[compute_notify]
-        extra_update_fields`` names a field that does not exist.
-    """
+    """Install, see :func:`compute_notify.nova.install`."""
     with _state.setdefault('lock', threading.RLock()):
         if is_installed():
             return
-        sender = _state.setdefault('patch', _Patch()).switch_on()
-        why_off = sender.why_off()
-        LOG.info('Compute node notifications are installed%s',
-                 f', but off: {why_off}' if why_off else '')
+        if 'patch' not in _state:
+            _state['patch'] = _Patch()
+        _state['patch'].switch_on()
 
 
 def uninstall() -> None:
-    """Put Nova's own methods back.
-
-    A method that something else has wrapped since stays as it is; what is
-    left of ours underneath announces nothing. Twice is once.
-    """
+    """Uninstall, see :func:`compute_notify.nova.uninstall`."""
     with _state.setdefault('lock', threading.RLock()):
         if is_installed():
             _state['patch'].switch_off()
             LOG.info('Compute node notifications are uninstalled')
+
+
+def set_strict(*, strict: bool) -> bool:
+    """Raise what goes wrong while notifying, or log it; return how it was.
+
+    For tests; the hook has to be installed.
+    """
+    sender = _state['patch'].emitter
+    assert sender is not None
+    sender.strict, before = strict, sender.strict
+    return before
 
 
 def is_installed() -> bool:

@@ -206,6 +206,7 @@ class TestFailure(base.NovaTestCase):
 
     def test_notifier_fails(self):
         """A failing notifier changes nothing but the log."""
+        patch.set_strict(strict=False)
         node = self.created()
         for error in (RuntimeError, RecursionError, AssertionError):
             node.vcpus += 1
@@ -236,6 +237,31 @@ class ComputeNodePayload(notification_base.NotificationPayloadBase):
     def __init__(self, compute_node):
         super().__init__()
         self.populate_schema(compute_node=compute_node)
+
+
+class TestByHand(base.NovaTestCase):
+
+    def test_emit(self):
+        """A notification made by hand goes through Nova's notifier."""
+        node = self.created()
+        notification = payload.ComputeNodeNotification(
+            publisher=payload.NotificationPublisher(host='cmp1'),
+            event_type=payload.EventType(object='compute_node',
+                                         action='update'),
+            priority='info', payload=payload.ComputeNodePayload(node))
+        notification.emit(self.context)
+        self.assertEqual(['update'], self.actions())
+        patch.uninstall()
+        notification.emit(self.context)
+        self.assertEqual([], self.actions())
+
+    def test_strict(self):
+        """With the fixture a failure to notify fails the test."""
+        node = self.created()
+        node.vcpus = 99
+        with mock.patch.object(payload, 'payload_for', autospec=True,
+                               side_effect=RuntimeError):
+            self.assertRaises(RuntimeError, node.save)
 
 
 class TestPayload(base.NovaTestCase):
