@@ -103,6 +103,8 @@ def _installed() -> abc.Iterator[None]:
         yield
     finally:
         patch.uninstall()
+        # They are left in place otherwise, and the other arms are without.
+        patch._state['patch']._recorder.ignore()
 
 
 def _save(node: objects.ComputeNode) -> None:

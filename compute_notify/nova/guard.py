@@ -54,6 +54,10 @@ def _method_conflicts(owner: type, name: str) -> abc.Iterator[str]:
         yield f'{owner.__name__}.{name} is not a remotable method'
     elif next(iter(inspect.signature(original).parameters), None) != 'self':
         yield f'{owner.__name__}.{name} does not take self first'
+    elif getattr(method, '__wrapped__', None) is not original:
+        # A wrapper on top, with the attributes of what it wraps; rebuilding
+        # the method from the original would bypass it.
+        yield f'{owner.__name__}.{name} is wrapped by something else'
 
 
 def _shape_conflicts() -> abc.Iterator[str]:

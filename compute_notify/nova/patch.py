@@ -61,6 +61,9 @@ class _Patch:
         guard.check(methods)
         sender = emitter.NovaEmitter()
         new = [self._entry(owner, name) for owner, name in methods]
+        # Left attached for good, and silent while nothing is recorded:
+        # SQLAlchemy's lists of listeners must not change while another
+        # thread is in the middle of one.
         self._recorder.listen()
         try:
             for entry in new:
@@ -68,7 +71,6 @@ class _Patch:
         except BaseException:
             for entry in new:
                 entry.restore()
-            self._recorder.ignore()
             raise
         self._entries += new
         self.emitter = sender
@@ -82,7 +84,6 @@ class _Patch:
         notification.current_notifier = notification.no_notifier
         self._entries = [entry for entry in self._entries
                          if not entry.restore()]
-        self._recorder.ignore()
 
     def _current(self) -> emitter.NovaEmitter | None:
         sender = self.emitter
