@@ -10,7 +10,6 @@ import random
 import resource
 import statistics
 import time
-import typing
 
 import nova.conf
 from nova import context as nova_context
@@ -19,10 +18,8 @@ from nova.db.main import models
 from nova import objects
 from nova import rpc
 from oslo_messaging import conffixture
-from oslo_messaging.notify import notifier as messaging_notifier
-from stevedore import extension
-from stevedore import named
 
+from bench import discarding
 from bench import emit
 from bench import rounds
 from compute_notify.nova import patch
@@ -36,16 +33,6 @@ _EXTRA = {'cpu_info': '{}', 'cpu_allocation_ratio': 16.0,
 _serial = itertools.count(1)
 
 
-class _DiscardingDriver(messaging_notifier.Driver):
-    """Counts what it is given and throws it away."""
-
-    sent = 0
-
-    def notify(self, ctxt: dict[str, typing.Any], msg: dict[str, typing.Any],
-               priority: str, retry: int) -> None:
-        self.sent += 1
-
-
 def run(plan: rounds.Plan | None) -> abc.Iterator[str]:
     """Measure and return one table after another.
 
@@ -57,7 +44,7 @@ def run(plan: rounds.Plan | None) -> abc.Iterator[str]:
 
 
 @contextlib.contextmanager
-def _nova() -> abc.Iterator[_DiscardingDriver]:
+def _nova() -> abc.Iterator[discarding.Driver]:
     """Make a Nova with a database in memory and a driver that discards."""
     conf = nova.conf.CONF
     conf([], project='nova', default_config_files=[])
@@ -69,12 +56,7 @@ def _nova() -> abc.Iterator[_DiscardingDriver]:
     models.BASE.metadata.create_all(db.get_engine())
     with conffixture.ConfFixture(conf, 'fake:/'):
         rpc.init(conf)
-        driver = _DiscardingDriver(conf, topics=[],
-                                   transport=rpc.NOTIFICATION_TRANSPORT)
-        manager = named.NamedExtensionManager
-        nothing: typing.Any = None
-        rpc.NOTIFIER._driver_mgr = manager.make_test_instance([
-            extension.Extension('discarding', nothing, nothing, driver)])
+        driver = discarding.put_into(rpc.NOTIFIER)
         try:
             yield driver
         finally:
@@ -151,7 +133,7 @@ def _saves(plan: rounds.Plan) -> str:
         ])
 
 
-def _scale(driver: _DiscardingDriver, nodes: int, turns: int) -> str:
+def _scale(driver: discarding.Driver, nodes: int, turns: int) -> str:
     """Report many nodes in turns, one in twenty of them changed."""
     stored = [_stored(f'n{number}') for number in range(nodes)]
     lines = [f'{nodes} nodes in one table, reported {turns} times, '

@@ -14,12 +14,10 @@ import unittest
 from oslo_config import cfg
 from oslo_db import options as db_options
 import oslo_messaging
-from oslo_messaging.notify import notifier as messaging_notifier
 from oslo_versionedobjects import base as ovo_base
 import sqlalchemy as sa
-from stevedore import extension
-from stevedore import named
 
+from bench import discarding
 from bench import rounds
 from compute_notify import context
 from compute_notify.db import api
@@ -41,16 +39,6 @@ _BARE = ovo_base.remotable(_SAVE.original_fn.__wrapped__)
 _serial = itertools.count(1)
 
 
-class _DiscardingDriver(messaging_notifier.Driver):
-    """Counts what it is given and throws it away."""
-
-    sent = 0
-
-    def notify(self, ctxt: dict[str, typing.Any], msg: dict[str, typing.Any],
-               priority: str, retry: int) -> None:
-        self.sent += 1
-
-
 @dataclasses.dataclass(frozen=True)
 class _Bench:
     """What the arms of one table share.
@@ -61,7 +49,7 @@ class _Bench:
 
     notifying: emitter.Emitter
     silent: emitter.Emitter
-    driver: _DiscardingDriver
+    driver: discarding.Driver
     idle: objects.ComputeNode
     busy: objects.ComputeNode
 
@@ -206,12 +194,8 @@ def _saves(title: str, plan: rounds.Plan) -> str:
 def _made() -> abc.Iterator[_Bench]:
     conf = _conf()
     transport = oslo_messaging.get_notification_transport(conf, 'fake:/')
-    driver = _DiscardingDriver(conf, topics=[], transport=transport)
     notifier = _notifier(transport)
-    # An extension made by hand has no entry point and no plugin class.
-    nothing: typing.Any = None
-    notifier._driver_mgr = named.NamedExtensionManager.make_test_instance([
-        extension.Extension('discarding', nothing, nothing, driver)])
+    driver = discarding.put_into(notifier)
     try:
         yield _Bench(
             notifying=emitter.Emitter(notifier, host='cmp1'),

@@ -9,9 +9,7 @@ base classes would put there, key for key.
 from __future__ import annotations
 
 from collections import abc
-import dataclasses
 import functools
-import operator
 import typing
 
 from oslo_context import context as oslo_context
@@ -21,6 +19,7 @@ from oslo_versionedobjects import fields
 
 from compute_notify import change
 from compute_notify import exception
+from compute_notify import plan
 
 #: What reading an unset field of a versioned object raises: no lazy loading
 #: at all, none for this field, or none without a context.
@@ -181,41 +180,6 @@ class NotificationPublisher(NotificationObject):
         return f'{self.source}:{self.host}'
 
 
-#: The values that a type of field takes as they are: coercing these very
-#: types changes nothing, and costs most of the time that a payload takes.
-_KEPT: dict[type, type] = {
-    fields.Integer: int, fields.String: str}
-
-
-@functools.lru_cache(maxsize=1024)
-def _address(text: str) -> typing.Any:
-    """Return an address; hosts are few, and parsing one takes long."""
-    return fields.IPAddress().coerce(None, 'address', text)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Step:
-    """How one payload field is filled, worked out once per class."""
-
-    name: str
-    attribute: str
-    source: str
-    key: str
-    get: abc.Callable[[typing.Any], typing.Any]
-    field: fields.Field[typing.Any]
-    kept: type | None
-    required: bool
-
-    def coerce(self, payload: base.VersionedObject,
-               value: typing.Any) -> typing.Any:
-        """Return what the field makes of a value."""
-        if type(value) is self.kept:
-            return value
-        if type(self.field) is fields.IPAddressField and type(value) is str:
-            return _address(value)
-        return self.field.coerce(payload, self.name, value)
-
-
 @base.VersionedObjectRegistry.objectify
 class NotificationPayloadBase(NotificationObject):
     """The base of the payloads.
@@ -236,16 +200,13 @@ class NotificationPayloadBase(NotificationObject):
 
     @classmethod
     @functools.cache
-    def _plan(cls) -> tuple[_Step, ...]:
-        return tuple(
-            _Step(name=name, attribute=base._get_attrname(name),
-                  source=source, key=key, get=operator.attrgetter(key),
-                  field=cls.fields[name],
-                  kept=_KEPT.get(type(cls.fields[name]._type)),
-                  required=(not cls.fields[name].nullable
-                            and cls.fields[name].default
-                            is fields.UnspecifiedDefault))
-            for name, (source, key) in cls.SCHEMA.items())
+    def _steps(cls) -> tuple[plan.Step, ...]:
+        return plan.steps(cls)
+
+    @classmethod
+    @functools.cache
+    def _primitives(cls) -> tuple[plan.Primitive, ...]:
+        return plan.primitives(cls)
 
     def populate_schema(self, **sources: typing.Any) -> None:
         """Fill the fields that SCHEMA names.
@@ -263,7 +224,7 @@ class NotificationPayloadBase(NotificationObject):
         # only add the field to the set of changed ones, emptied right after.
         # The value is coerced by the very same field.
         target = self.__dict__
-        for step in self._plan():
+        for step in self._steps():
             source = sources.get(step.source)
             try:
                 value = step.get(source)
@@ -292,29 +253,17 @@ class NotificationPayloadBase(NotificationObject):
         # The plain case without o.vo's three look-ups per field.
         values = self.__dict__
         data = {}
-        for name, attribute, to_primitive in self._primitives():
-            if attribute in values:
-                value = values[attribute]
-                data[name] = (to_primitive(self, name, value)
-                              if to_primitive else value)
+        for field in self._primitives():
+            if field.attribute in values:
+                value = values[field.attribute]
+                data[field.name] = (field.convert(self, field.name, value)
+                                    if field.convert else value)
         return {
             'nova_object.name': self.obj_name(),
             'nova_object.namespace': self.OBJ_PROJECT_NAMESPACE,
             'nova_object.version': self.VERSION,
             'nova_object.data': data,
         }
-
-    @classmethod
-    @functools.cache
-    def _primitives(cls) -> tuple[
-            tuple[str, str, abc.Callable[..., typing.Any] | None], ...]:
-        # None where the value is its own primitive.
-        return tuple(
-            (name, base._get_attrname(name),
-             None if (type(field._type).to_primitive
-                      is fields.FieldType.to_primitive)
-             else field.to_primitive)
-            for name, field in cls.fields.items())
 
 
 @base.VersionedObjectRegistry.objectify
