@@ -150,9 +150,9 @@ def from_conf(conf: cfg.ConfigOpts) -> Emitter:
     opts.register_opts(conf)
     opts.register_host(conf)
     options = conf[opts.GROUP]
-    for name in ('topics', 'exchange'):
-        if not options[name] or options[name] == [''] or (
-                name == 'topics' and '' in options[name]):
+    for name, value in (('topics', options.topics),
+                        ('exchange', [options.exchange])):
+        if not value or not all(value):
             raise exception.InvalidOption(group=opts.GROUP, option=name,
                                           reason='must not be empty')
     tracked_fields(options.extra_update_fields)  # before anything is made
