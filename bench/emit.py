@@ -23,6 +23,7 @@ from bench import rounds
 from compute_notify import change
 from compute_notify import context
 from compute_notify import emitter
+from compute_notify import notification as notifications
 from compute_notify import payload
 
 #: The stored row that is announced.
@@ -234,6 +235,7 @@ def _by_hand(node: nova_objects.ComputeNode,
     @contextlib.contextmanager
     def in_force() -> abc.Iterator[None]:
         emitter.IN_FORCE.configure(mine)
+        notifications.current_notifier = emitter.current_notifier
         try:
             with _forgetting():
                 yield
