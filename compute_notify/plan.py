@@ -21,6 +21,10 @@ from oslo_versionedobjects import fields
 #: types changes nothing, and costs most of the time that a payload takes.
 _KEPT: dict[type, type] = {fields.Integer: int, fields.String: str}
 
+#: The fields that parse each value, although the same ones come again and
+#: again.
+_COSTLY = (fields.UUIDField, fields.IPAddressField)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
@@ -50,8 +54,8 @@ class Step:
         """
         if type(value) is self.kept:
             return value
-        if type(self.field) is fields.IPAddressField and type(value) is str:
-            return _address(value)
+        if type(self.field) in _COSTLY and type(value) is str:
+            return _coerced(self.field, value)
         return self.field.coerce(payload, self.name, value)
 
 
@@ -69,10 +73,10 @@ class Primitive:
     convert: abc.Callable[..., typing.Any] | None
 
 
-@functools.lru_cache(maxsize=1024)
-def _address(text: str) -> typing.Any:
-    """Return an address; hosts are few, and parsing one takes long."""
-    return fields.IPAddress().coerce(None, 'address', text)
+@functools.lru_cache(maxsize=16384)
+def _coerced(field: fields.Field[typing.Any], text: str) -> typing.Any:
+    """Return what a field makes of a text; each node has its own few."""
+    return field.coerce(None, 'text', text)
 
 
 def steps(cls: type[typing.Any]) -> tuple[Step, ...]:

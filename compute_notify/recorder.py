@@ -27,8 +27,12 @@ from compute_notify import hook
 def _each(call: abc.Callable[..., object],
           arguments: abc.Iterable[tuple[typing.Any, ...]]) -> None:
     """Call once for each; one that raises does not stop the others."""
+    arguments = list(arguments)
+    if len(arguments) == 1:  # nearly always
+        call(*arguments[0])
+        return
     with contextlib.ExitStack() as calls:
-        for each in reversed(list(arguments)):
+        for each in reversed(arguments):
             calls.callback(call, *each)
 
 
