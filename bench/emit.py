@@ -23,29 +23,13 @@ from bench import rounds
 from compute_notify import change
 from compute_notify import context
 from compute_notify import emitter
-from compute_notify import notification as notifications
 from compute_notify import payload
+from tests import base
 
 #: The stored row that is announced.
-ROW: dict[str, typing.Any] = {
+ROW: dict[str, typing.Any] = base.FULL | {
     'id': 1,
     'uuid': 'a6f3b1f0-5c2e-4c8c-9a0d-3c1c1f5d6e7a',
-    'host': 'cmp1',
-    'vcpus': 8,
-    'memory_mb': 16384,
-    'local_gb': 100,
-    'vcpus_used': 2,
-    'memory_mb_used': 4096,
-    'local_gb_used': 10,
-    'hypervisor_type': 'QEMU',
-    'hypervisor_version': 8002002,
-    'hypervisor_hostname': 'node1',
-    'free_ram_mb': 12288,
-    'free_disk_gb': 90,
-    'current_workload': 0,
-    'running_vms': 2,
-    'disk_available_least': 85,
-    'host_ip': '192.0.2.7',
     'deleted': 0,
 }
 
@@ -235,7 +219,7 @@ def _by_hand(node: nova_objects.ComputeNode,
     @contextlib.contextmanager
     def in_force() -> abc.Iterator[None]:
         emitter.IN_FORCE.configure(mine)
-        notifications.current_notifier = emitter.current_notifier
+        emitter.serve_by_hand()
         try:
             with _forgetting():
                 yield

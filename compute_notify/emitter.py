@@ -222,6 +222,11 @@ def current_notifier() -> oslo_messaging.Notifier | None:
     return emitter.notifier
 
 
+def serve_by_hand() -> None:
+    """Let notifications made by hand go through the Notifier in force."""
+    notification.current_notifier = current_notifier
+
+
 def setup(conf: cfg.ConfigOpts) -> None:
     """Put an emitter made from configuration in force.
 
@@ -229,7 +234,7 @@ def setup(conf: cfg.ConfigOpts) -> None:
         what was in force before stays.
     """
     emitter = from_conf(conf)
-    notification.current_notifier = current_notifier
+    serve_by_hand()
     before = IN_FORCE.configure(emitter)
     if before is not None:
         before.close()

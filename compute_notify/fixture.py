@@ -109,9 +109,7 @@ class NotificationFixture(fixtures.Fixture):
         self.addCleanup(self._note_threads, set(threading.enumerate()))
         self.addCleanup(emitter.IN_FORCE.take_away, mine)
         emitter.IN_FORCE.put_in_front(mine)
-        self.useFixture(fixtures.MonkeyPatch(
-            'compute_notify.notification.current_notifier',
-            emitter.current_notifier))
+        emitter.serve_by_hand()
 
     @staticmethod
     def _note_threads(before: set[threading.Thread]) -> None:

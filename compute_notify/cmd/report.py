@@ -88,13 +88,12 @@ def register(host: str) -> objects.ComputeNode:
     uuid = machine.uuid(host)
     try:
         node = objects.ComputeNode.get_by_uuid(ctxt, uuid)
+        store = node.save
     except exception.ComputeHostNotFound:
         node = objects.ComputeNode(ctxt, host=host, uuid=uuid)
-        refresh(node, measured)
-        node.create()
-    else:
-        refresh(node, measured)
-        node.save()
+        store = node.create
+    refresh(node, measured)
+    store()
     return node
 
 

@@ -40,26 +40,29 @@ class NovaEmitter:
             # Its drivers are settled when it is made.
             self._asked = notifier, (notifier is not None
                                      and emitter.sends(notifier))
-        return (self._asked[1]
-                and CONF.notifications.notification_format in _VERSIONED)
+        return self._asked[1] and self._is_versioned()
 
     def current_notifier(self) -> notification.Notifier | None:
         """Return Nova's notifier, or None while nothing would be sent."""
         return rpc.NOTIFIER if self.is_on() else None
 
+    @staticmethod
+    def _is_versioned() -> bool:
+        return CONF.notifications.notification_format in _VERSIONED
+
     def is_early(self) -> bool:
         """Whether only Nova's notifier is missing, as before rpc.init."""
-        return (rpc.NOTIFIER is None
-                and CONF.notifications.notification_format in _VERSIONED)
+        return rpc.NOTIFIER is None and self._is_versioned()
 
     def why_off(self) -> str | None:
-        """Return what keeps notifications from being sent, None if nothing."""
-        if CONF.notifications.notification_format not in _VERSIONED:
+        """Return which option keeps notifications from being sent, if any.
+
+        Before Nova has a notifier its drivers are not known, nor blamed.
+        """
+        if not self._is_versioned():
             return ('[notifications] notification_format is '
                     f'{CONF.notifications.notification_format}')
-        if rpc.NOTIFIER is None:
-            return 'Nova has no notifier, before rpc.init or after rpc.cleanup'
-        if not emitter.sends(rpc.NOTIFIER):
+        if rpc.NOTIFIER is not None and not emitter.sends(rpc.NOTIFIER):
             return ('[oslo_messaging_notifications] driver names no driver '
                     'that sends')
         return None

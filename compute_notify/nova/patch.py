@@ -100,7 +100,7 @@ class _Patch:
         before its logging is set up. What cannot be told or heard yet is
         told at the first call.
         """
-        why_off = None if sender.is_early() else sender.why_off()
+        why_off = sender.why_off()
         if not self._heard:
             LOG.info('Compute node notifications are installed%s',
                      f', but off: {why_off}' if why_off else '')

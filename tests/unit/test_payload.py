@@ -12,6 +12,7 @@ import testtools
 
 from compute_notify import change
 from compute_notify import exception
+from compute_notify import fixture
 from compute_notify import notification
 from compute_notify import objects
 from compute_notify import payload
@@ -233,6 +234,25 @@ class TestByHand(testtools.TestCase):
                                   self._notification(body).emit, None)
         self.assertEqual('ComputeNodeNotification cannot be emitted: its '
                          'ComputeNodePayload is not populated.', str(error))
+
+
+class TestByHandUnderFixtures(testtools.TestCase):
+
+    def test_fixtures_that_overlap(self):
+        """One that goes first leaves the other's notifier in force."""
+        first, second = (fixture.NotificationFixture() for _ in range(2))
+        first.setUp()
+        self.useFixture(second)
+        first.cleanUp()
+        payload.ComputeNodeNotification(
+            publisher=payload.NotificationPublisher(host='cmp1'),
+            event_type=payload.EventType(object='compute_node',
+                                         action='update'),
+            priority='info',
+            payload=payload.ComputeNodePayload(_node())).emit(None)
+        self.assertEqual(
+            ['compute_node.update'],
+            [sent['event_type'] for sent in second.versioned_notifications])
 
 
 class TestPayloadFor(testtools.TestCase):
