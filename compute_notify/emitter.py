@@ -19,6 +19,7 @@ from compute_notify import notification
 from compute_notify import opts
 from compute_notify import payload
 from compute_notify import routing
+from compute_notify import transport
 
 LOG = logging.getLogger(__name__)
 
@@ -36,24 +37,6 @@ class ContextSerializer(oslo_messaging.NoOpSerializer):
     def serialize_context(self, ctxt: typing.Any) -> dict[str, typing.Any]:
         """Return the context as a dictionary."""
         return ctxt if isinstance(ctxt, dict) else dict(ctxt.to_dict())
-
-
-class _OnExchange:
-    """A configuration seen through another control exchange.
-
-    oslo.messaging takes a transport's exchange from ``control_exchange``,
-    which the service's RPC uses too and must keep.
-    """
-
-    def __init__(self, conf: cfg.ConfigOpts, exchange: str) -> None:
-        self._conf = conf
-        self.control_exchange = exchange
-
-    def __getattr__(self, name: str) -> typing.Any:
-        return getattr(self._conf, name)
-
-    def __getitem__(self, name: str) -> typing.Any:
-        return self._conf[name]
 
 
 class Emitter:
@@ -155,48 +138,30 @@ def from_conf(conf: cfg.ConfigOpts) -> Emitter:
         if not value or not all(value):
             raise exception.InvalidOption(group=opts.GROUP, option=name,
                                           reason='must not be empty')
-    tracked_fields(options.extra_update_fields)  # before anything is made
-    transport = _transport(conf, options.exchange)
+    # Before anything is made.
+    tracked_fields(options.extra_update_fields)
+    made = transport.on_exchange(conf, options.exchange)
     with contextlib.ExitStack() as undo:
-        undo.callback(transport.cleanup)
-        emitter = _from_transport(conf, transport)
+        undo.callback(made.cleanup)
+        emitter = _from_transport(conf, made)
         undo.pop_all()
     return emitter
 
 
 def _from_transport(conf: cfg.ConfigOpts,
-                    transport: oslo_messaging.Transport) -> Emitter:
+                    made: oslo_messaging.Transport) -> Emitter:
     options = conf[opts.GROUP]
+    if 'outbox' in conf.oslo_messaging_notifications.driver:
+        opts.outbox_options(conf)  # the driver's error would only be logged
     notifier = oslo_messaging.Notifier(
-        transport, serializer=ContextSerializer(), topics=options.topics)
+        made, serializer=ContextSerializer(), topics=options.topics)
     for extension in notifier._driver_mgr:
         if extension.name == 'routing':
             routing.load(extension.obj, conf, topics=options.topics,
-                         transport=transport)
+                         transport=made)
     _warn_of_missing_drivers(conf, notifier)
     return Emitter(notifier, host=conf.host or socket.gethostname(),
                    extra_update_fields=options.extra_update_fields)
-
-
-def _transport(conf: cfg.ConfigOpts, exchange: str) -> typing.Any:
-    try:
-        return oslo_messaging.get_notification_transport(
-            _OnExchange(conf, exchange))
-    except (oslo_messaging.InvalidTransportURL,
-            oslo_messaging.DriverLoadFailure, ImportError,
-            ValueError) as exc:
-        # The URL holds a password, and so may the reason.
-        group, option = 'oslo_messaging_notifications', 'transport_url'
-        if not conf[group].transport_url:
-            group = 'DEFAULT'
-        if isinstance(exc, oslo_messaging.DriverLoadFailure):
-            reason = f'no such transport: {exc.driver}'
-        elif isinstance(exc, ImportError):
-            reason = f'the transport needs {exc.name}, which is missing'
-        else:
-            reason = 'cannot be parsed'
-        raise exception.InvalidOption(
-            group=group, option=option, reason=reason) from None
 
 
 def _warn_of_missing_drivers(conf: cfg.ConfigOpts,

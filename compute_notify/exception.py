@@ -111,3 +111,25 @@ class OutputFailed(ComputeNotifyError):
     """What a command prints could not be written."""
 
     msg_fmt = 'Cannot write to standard output: %(reason)s'
+
+
+class OutboxUnusable(ComputeNotifyError):
+    """The file of the outbox is one that must not be used."""
+
+    msg_fmt = ('Outbox %(path)s cannot be used: %(reason)s. Option '
+               '[compute_notify_outbox] path names another.')
+
+
+class OutboxMissing(ComputeNotifyError):
+    """There is no file of the outbox to look into."""
+
+    msg_fmt = ('There is no outbox %(path)s: nothing has been stored there '
+               'yet, or option [compute_notify_outbox] path means another '
+               'file.')
+
+
+class NotSetAside(ComputeNotifyError):
+    """No such notification was set aside, or it has no form to be sent in."""
+
+    msg_fmt = ('Outbox %(path)s has set nothing aside that can be sent again '
+               'under: %(ids)s')

@@ -14,10 +14,11 @@ from oslo_log import log as logging
 
 import compute_notify
 from compute_notify.cmd import db
+from compute_notify.cmd import relay
 from compute_notify.cmd import report
 from compute_notify import exception
 
-_SUBCOMMANDS = (report, db)
+_SUBCOMMANDS = (report, relay, db)
 
 
 def main(argv: abc.Sequence[str] | None = None) -> int:

@@ -37,6 +37,13 @@ def group(text, name):
     return text.partition(f'\n[{name}]\n')[2].partition('\n[')[0]
 
 
+def options(text):
+    """Return the lines of options in the part about a group."""
+    return [line.rstrip() for line in text.splitlines()
+            if line.startswith('#') and not line.startswith('# ')
+            and line != '#']
+
+
 class TestGenerator(base.TestCase):
 
     def test_command(self):
@@ -54,13 +61,22 @@ class TestGenerator(base.TestCase):
         mine = group(sample(), 'compute_notify')
         self.assertEqual(
             ['#topics = versioned_notifications', '#exchange = nova',
-             '#extra_update_fields ='],
-            [line.rstrip() for line in mine.splitlines()
-             if line.startswith('#') and not line.startswith('# ')
-             and line != '#'])
+             '#extra_update_fields ='], options(mine))
         for option in opts._compute_notify_opts:
             for word in option.help.split():
                 self.assertIn(word, mine)
+
+    def test_outbox(self):
+        """So do those of the outbox, each with what it can be."""
+        mine = group(sample(), 'compute_notify_outbox')
+        self.assertEqual(
+            ['#path = $state_path/compute-notify-outbox.sqlite',
+             '#relay = true', '#max_messages = 100000', '#max_age = 0',
+             '#drop = oldest', '#durability = process',
+             '#memory_messages = 10000', '#max_tries = 3',
+             '#status_interval = 600'], options(mine))
+        for choice in 'oldest', 'newest', 'process', 'power':
+            self.assertIn(f'\n# {choice} - ', mine)
 
     def test_host(self):
         """The sample does not tell the name of the host it was made on."""
@@ -92,7 +108,13 @@ class TestValidator(base.TestCase):
         ('values', {'lines': 'topics = a, b\nexchange = x\n'
                              'extra_update_fields = host', 'expected': 0}),
         ('misspelt', {'lines': 'topic = a', 'expected': 1}),
+        ('outbox', {'group': 'compute_notify_outbox',
+                    'lines': 'drop = newest\nmax_messages = 1',
+                    'expected': 0}),
+        ('outbox-misspelt', {'group': 'compute_notify_outbox',
+                             'lines': 'maximum = 1', 'expected': 1}),
     ]
+    group = 'compute_notify'
 
     def test_validate(self):
         """The validator accepts what is right and refuses what is not."""
@@ -101,7 +123,7 @@ class TestValidator(base.TestCase):
             # Every option in it set to its own default.
             text = re.sub('^#(?=[a-z_]+ =)', '', sample(), flags=re.MULTILINE)
         else:
-            text = f'[compute_notify]\n{self.lines}\n'
+            text = f'[{self.group}]\n{self.lines}\n'
         path.write_text(text)
         self.useFixture(fixtures.MonkeyPatch('sys.argv', [
             'oslo-config-validator', '--namespace', 'compute_notify',

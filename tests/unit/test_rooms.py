@@ -19,7 +19,8 @@ _MAY_IMPORT = {
     'context': set(),
     'exception': set(),
     'inforce': set(),
-    'opts': set(),
+    'opts': {'exception'},
+    'transport': {'exception'},
     'hook': {'change'},
     'plan': set(),
     'notification': {'change', 'exception', 'plan'},
@@ -29,7 +30,7 @@ _MAY_IMPORT = {
     'transaction': set(),
     'statement': {'change', 'hook', 'recorder', 'transaction'},
     'emitter': {'change', 'exception', 'inforce', 'notification', 'opts',
-                'payload', 'routing'},
+                'payload', 'routing', 'transport'},
     'db': {'db', 'exception', 'inforce', 'transaction'},
     'objects': {'context', 'db', 'emitter', 'exception', 'hook', 'objects',
                 'payload', 'recorder'},
@@ -37,7 +38,9 @@ _MAY_IMPORT = {
     # It has no emitter, payload or recorder of its own.
     'nova': {'change', 'emitter', 'exception', 'hook', 'nova',
              'notification', 'opts', 'payload', 'statement'},
-    'cmd': {'', 'cmd', 'context', 'db', 'exception', 'objects'},
+    'outbox': {'exception', 'opts', 'outbox'},
+    'cmd': {'', 'cmd', 'context', 'db', 'exception', 'objects', 'opts',
+            'outbox', 'transport'},
 }
 
 #: What the import of the façade must not load.

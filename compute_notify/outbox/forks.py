@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep what must not cross a fork on its own side.
+
+A child that used its parent's SQLite connection would corrupt the file, one
+that used its parent's connection to the broker would mix two conversations,
+and one that wrote what its parent still holds in memory would double it.
+"""
+
+from __future__ import annotations
+
+import abc
+import os
+import threading
+import weakref
+
+
+class Forkable(abc.ABC):
+    """Something that is whole when a process forks, and new in the child.
+
+    A fork waits for :attr:`lock`, so that no thread is in the middle of
+    anything under it, inside SQLite for example. It must be held for short.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        _register(self)
+
+    @abc.abstractmethod
+    def after_fork(self) -> None:
+        """Become new, in a child; what must not be touched is left behind."""
+
+
+_forkables: list[weakref.ref[Forkable]] = []
+_held: list[Forkable] = []
+#: What a child must neither use nor close, which an end of its life would.
+_left_behind: list[object] = []
+_registered = False
+
+
+def leave_behind(thing: object) -> None:
+    """Keep a thing of the parent's for as long as the child lives."""
+    _left_behind.append(thing)
+
+
+def _register(one: Forkable) -> None:
+    global _registered
+    _forkables[:] = [ref for ref in _forkables if ref() is not None]
+    _forkables.append(weakref.ref(one))
+    if not _registered:
+        _registered = True
+        os.register_at_fork(before=_before, after_in_parent=_in_parent,
+                            after_in_child=_in_child)
+
+
+def _living() -> list[Forkable]:
+    return [one for ref in list(_forkables) if (one := ref()) is not None]
+
+
+def _before() -> None:
+    for one in sorted(_living(), key=id):
+        one.lock.acquire()
+        _held.append(one)
+
+
+def _in_parent() -> None:
+    while _held:
+        _held.pop().lock.release()
+
+
+def _in_child() -> None:
+    # A server that forks in C runs this alone: the locks may be anything.
+    _held.clear()
+    for one in _living():
+        one.lock = threading.Lock()
+        one.after_fork()
