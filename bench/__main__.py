@@ -11,7 +11,7 @@ import platform
 
 from bench import rounds
 
-NAMES = ('emit', 'save', 'nova_save')
+NAMES = ('emit', 'save', 'nova_save', 'outbox')
 
 
 def main(argv: abc.Sequence[str] | None = None) -> None:
@@ -19,7 +19,7 @@ def main(argv: abc.Sequence[str] | None = None) -> None:
     options = _options(argv)
     print(f'Python {platform.python_version()}, {platform.machine()}')
     for name in options.names or NAMES:
-        # Not imported above: save does not need Nova, the others do.
+        # Not imported above: emit and nova_save need Nova, the others not.
         run = importlib.import_module(f'bench.{name}').run
         if name == 'save':
             run = functools.partial(run, with_servers=options.servers)

@@ -196,3 +196,11 @@ def list_opts() -> list[tuple[str | None, list[cfg.Opt]]]:
         (None, [_host_opt]),
         *theirs,
     ])
+
+
+def list_outbox_opts() -> list[tuple[str | None, list[cfg.Opt]]]:
+    """Return the outbox's options alone, for services of other projects.
+
+    The namespace is ``compute_notify.outbox``.
+    """
+    return [(OUTBOX_GROUP, copy.deepcopy(_outbox_opts))]

@@ -2,6 +2,7 @@
 """What the tests of the outbox stand on."""
 
 from collections import abc
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -100,3 +101,8 @@ class TestCase(base.TestCase):
     def waiting(self) -> list[int]:
         """Return the numbers of what waits in the file, in order."""
         return numbers(self.store().first(1000000))
+
+
+def opened(path: object) -> contextlib.closing[store.Store]:
+    """Open a file for the length of a ``with``."""
+    return contextlib.closing(store.Store(str(path)))

@@ -85,12 +85,16 @@ class Relay:
         while not self._stopped.is_set():
             lock = self._elect()
             if lock is not None:
+                pid = os.getpid()
                 try:
                     self._lead()
                 finally:
-                    self._way.close()
-                    self._handle.close()
-                    lock.release()
+                    # A greenthread is copied into a child, and ends there
+                    # when the child drops the hub: nothing of it is its own.
+                    if os.getpid() == pid:
+                        self._way.close()
+                        self._handle.close()
+                        lock.release()
                 return
             lost += 1
             if lost == 3:  # time enough for the other to say where it sends

@@ -86,7 +86,7 @@ class Sender:
             self.close()
             raise
         except amqp_exc.MessageNacked as exc:
-            self.close()
+            # An answer like another: the connection is as good as before.
             raise Away('a queue is full, or cannot store what it is sent '
                        '(basic.nack)') from exc
         except Exception as exc:
@@ -106,8 +106,10 @@ class Sender:
 
     def broker(self) -> str:
         """Return where this sends to, for a person, without a password."""
-        hosts = ','.join(f'{host.hostname}:{host.port or ""}'.rstrip(':')
-                         for host in self._url.hosts)
+        # Sorted, for oslo.messaging shuffles them when it connects.
+        hosts = ','.join(sorted(
+            f'{host.hostname}:{host.port or ""}'.rstrip(':')
+            for host in self._url.hosts))
         return '/'.join((f'{self._url.transport}:/', hosts,
                          self._url.virtual_host or ''))
 

@@ -156,6 +156,13 @@ class TestAway(TestCase):
         self.assertNotIn('s3cret', str(exc))
         self.assertNotIn('s3cret', self.sender.broker())
 
+    def test_hosts(self):
+        """Which broker it is does not depend on the order of its hosts."""
+        one, other = (self.sender_to(f'rabbit://me:s3cret@{hosts}/vhost')
+                      for hosts in ('b:1,me:s3cret@a', 'a,me:s3cret@b:1'))
+        self.assertEqual('rabbit://a,b:1/vhost', one.broker())
+        self.assertEqual(one.broker(), other.broker())
+
     def test_wrong_password(self):
         """Who is not let in waits too, and the log holds no password."""
         self.sender = self.sender_to(servers.url('rabbitmq').replace(

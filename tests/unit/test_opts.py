@@ -22,11 +22,11 @@ from tests import base
 load_tests = testscenarios.load_tests_apply_scenarios
 
 
-def sample():
+def sample(namespace='compute_notify'):
     """Return the sample that oslo-config-generator writes."""
     conf = cfg.ConfigOpts()
     generator.register_cli_opts(conf)
-    conf(['--namespace', 'compute_notify'], default_config_files=[])
+    conf(['--namespace', namespace], default_config_files=[])
     written = io.StringIO()
     generator.generate(conf, written)
     return written.getvalue()
@@ -75,6 +75,10 @@ class TestGenerator(base.TestCase):
              '#drop = oldest', '#durability = process',
              '#memory_messages = 10000', '#max_tries = 3',
              '#status_interval = 600'], options(mine))
+        alone = sample('compute_notify.outbox')
+        self.assertEqual(options(mine),
+                         options(group(alone, 'compute_notify_outbox')))
+        self.assertNotIn('#transport_url', alone)
         for choice in 'oldest', 'newest', 'process', 'power':
             self.assertIn(f'\n# {choice} - ', mine)
 

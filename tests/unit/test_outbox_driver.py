@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the notification driver ``outbox``, without a broker."""
 
-import contextlib
 import json
 import os
 import pathlib
@@ -18,7 +17,6 @@ from compute_notify import exception
 from compute_notify.outbox import process
 from compute_notify.outbox import relay
 from compute_notify.outbox import sender
-from compute_notify.outbox import store
 from tests import outbox
 from tests import service
 
@@ -57,13 +55,8 @@ class TestCase(service.TestCase):
             **({'topics': ['one', 'two']} | values))
 
     def stored(self):
-        with opened(self.path) as found:
+        with outbox.opened(self.path) as found:
             return found.first(1000)
-
-
-def opened(path):
-    """Open the file for a moment."""
-    return contextlib.closing(store.Store(path))
 
 
 class TestDriver(TestCase):
@@ -149,7 +142,7 @@ class TestDriver(TestCase):
         self.notifier(self.conf('relay = false')).info(
             {}, 'some.event', {'circle': circle, 'key': {(1, 2): 'x'}})
         self.assertEqual([], self.stored())
-        with opened(self.path) as found:
+        with outbox.opened(self.path) as found:
             kept = found.list_failed()
         self.assertEqual(['one.info', 'two.info'],
                          [one.topic for one in kept])
@@ -205,7 +198,7 @@ class TestStart(TestCase):
 
     def setUp(self):
         super().setUp()
-        with opened(self.path) as found:
+        with outbox.opened(self.path) as found:
             found.append(outbox.messages(2), max_messages=9)
 
     def test_left_over(self):
@@ -215,7 +208,7 @@ class TestStart(TestCase):
 
     def test_nothing_left(self):
         """With nothing to send nothing starts and no file stays open."""
-        with opened(self.path) as found:
+        with outbox.opened(self.path) as found:
             found.remove_sent(found.first(9))
         self.notifier(self.conf())
         made = process._outboxes._by_path[self.path]

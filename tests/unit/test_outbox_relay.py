@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from unittest import mock
 
 import fixtures
 
@@ -164,6 +165,21 @@ class TestRelay(TestCase):
         self.opened = self.store()
         self.append(1)
         self.wait_for(0)
+
+    def test_copied_by_a_fork(self):
+        """A greenthread that ends in a child leaves the connection alone."""
+        self.append(1)
+        made = relay.Relay(self.settings(), self.broker)
+        self.broker.mood = lambda one: made.stop()
+        with mock.patch.object(self.broker, 'close', autospec=True) as close:
+            with mock.patch.object(os, 'getpid', autospec=True,
+                                   side_effect=[1, 1, 2]):
+                made.run()
+            close.assert_not_called()
+            self.append(1)
+            made = relay.Relay(self.settings(), self.broker)
+            made.run()
+            close.assert_called_once_with()
 
     def test_settled(self):
         """One can wait until nothing is left that could be sent."""
