@@ -113,6 +113,12 @@ class OutputFailed(ComputeNotifyError):
     msg_fmt = 'Cannot write to standard output: %(reason)s'
 
 
+class FileNotWritten(ComputeNotifyError):
+    """A command could not write a file."""
+
+    msg_fmt = 'Cannot write into %(folder)s: %(reason)s'
+
+
 class OutboxUnusable(ComputeNotifyError):
     """The file of the outbox is one that must not be used."""
 

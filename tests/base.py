@@ -15,6 +15,7 @@ import testtools
 from compute_notify import context
 from compute_notify import fixture
 from compute_notify import objects
+from tests import validation
 
 #: A node with every mandatory field and no other.
 MANDATORY = {
@@ -62,6 +63,7 @@ class TestCase(testtools.TestCase):
         super().setUp()
         self.logs = self.useFixture(fixtures.FakeLogger())
         self.useFixture(fixtures.NestedTempfile())
+        self.validation = self.useFixture(validation.Validation())
         warnings_caught = warnings.catch_warnings()
         warnings_caught.__enter__()
         self.addCleanup(warnings_caught.__exit__)

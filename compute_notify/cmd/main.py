@@ -16,9 +16,10 @@ import compute_notify
 from compute_notify.cmd import db
 from compute_notify.cmd import relay
 from compute_notify.cmd import report
+from compute_notify.cmd import schema
 from compute_notify import exception
 
-_SUBCOMMANDS = (report, relay, db)
+_SUBCOMMANDS = (report, relay, schema, db)
 
 
 def main(argv: abc.Sequence[str] | None = None) -> int:

@@ -39,8 +39,9 @@ _MAY_IMPORT = {
     'nova': {'change', 'emitter', 'exception', 'hook', 'nova',
              'notification', 'opts', 'payload', 'statement'},
     'outbox': {'exception', 'opts', 'outbox'},
+    'schemas': {'change', 'payload', 'schemas'},
     'cmd': {'', 'cmd', 'context', 'db', 'exception', 'objects', 'opts',
-            'outbox', 'transport'},
+            'outbox', 'schemas', 'transport'},
 }
 
 #: What the import of the façade must not load.
