@@ -113,6 +113,19 @@ class OutputFailed(ComputeNotifyError):
     msg_fmt = 'Cannot write to standard output: %(reason)s'
 
 
+class NotificationUnreadable(ComputeNotifyError):
+    """A received notification is not what it says, or lacks something."""
+
+    msg_fmt = 'The notification cannot be read: %(field)s is %(value)r.'
+
+
+class NotificationVersion(ComputeNotifyError):
+    """A received notification has a major version that is not known."""
+
+    msg_fmt = ('The notification cannot be read: %(name)s has version '
+               '%(found)s and this release knows %(known)s.')
+
+
 class FileNotWritten(ComputeNotifyError):
     """A command could not write a file."""
 

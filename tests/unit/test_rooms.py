@@ -40,6 +40,7 @@ _MAY_IMPORT = {
              'notification', 'opts', 'payload', 'statement'},
     'outbox': {'exception', 'opts', 'outbox'},
     'schemas': {'change', 'payload', 'schemas'},
+    'consumer': {'consumer', 'exception', 'payload'},
     'cmd': {'', 'cmd', 'context', 'db', 'exception', 'objects', 'opts',
             'outbox', 'schemas', 'transport'},
 }
