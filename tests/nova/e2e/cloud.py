@@ -56,7 +56,7 @@ auth_type = admin_token
 endpoint = {endpoint}
 token = admin
 [oslo_messaging_notifications]
-driver = messagingv2
+driver = {driver}
 driver = compute_notify
 [notifications]
 notification_format = versioned
@@ -139,26 +139,29 @@ class Cloud(fixtures.Fixture):
     """Placement, a listener and Nova's databases; its daemons are started.
 
     :param eventlet: whether Nova runs with eventlet, and not with threads.
+    :param driver: the notification driver that sends.
     """
 
     #: Another one than the controller's, which sends.
     host = 'cmp1'
 
-    def __init__(self, *, eventlet: bool) -> None:
+    def __init__(self, *, eventlet: bool, driver: str) -> None:
         super().__init__()
+        self._driver = driver
         self._eventlet = eventlet
 
     def _setUp(self) -> None:
-        self._path = pathlib.Path(tempfile.mkdtemp())
+        self.path = pathlib.Path(tempfile.mkdtemp())
         self._urls = self.useFixture(Databases()).urls
         self._engine = sa.create_engine(self._urls['cell1'],
                                         poolclass=sa.NullPool)
         transport_url = self.useFixture(VirtualHost()).url
         self.listener = self.useFixture(listener.Listener(transport_url))
-        self._path.joinpath('nova.conf').write_text(_NOVA_CONF.format(
-            path=self._path, endpoint=self._placement(),
+        self.path.joinpath('nova.conf').write_text(_NOVA_CONF.format(
+            path=self.path, driver=self._driver,
+            endpoint=self._placement(),
             transport_url=transport_url, **self._urls))
-        self._path.joinpath('compute.conf').write_text(
+        self.path.joinpath('compute.conf').write_text(
             f'[DEFAULT]\nhost = {self.host}\n')
         self._manage('api_db', 'sync')
         self._manage('cell_v2', 'map_cell0', '--database_connection',
@@ -167,7 +170,7 @@ class Cloud(fixtures.Fixture):
         self._manage('db', 'sync')
 
     def _placement(self) -> str:
-        self._path.joinpath('placement.conf').write_text(
+        self.path.joinpath('placement.conf').write_text(
             _PLACEMENT_CONF.format(**self._urls))
         server = self._start(sys.executable, '-m', 'tests.nova.e2e.placement')
         endpoint, = server.wait_for(r'Serving (http:\S+)')
@@ -179,13 +182,13 @@ class Cloud(fixtures.Fixture):
 
     def _configured(self, *names: str) -> abc.Iterator[str]:
         for name in names:
-            yield f'--config-file={self._path / name}'
+            yield f'--config-file={self.path / name}'
 
     def _start(self, *command: str) -> child.Child:
         return self.useFixture(child.Child(*command, environment={
             'OS_NOVA_DISABLE_EVENTLET_PATCHING': str(not self._eventlet),
-            'OS_PLACEMENT_CONFIG_DIR': str(self._path),
-            'TMPDIR': str(self._path)}))
+            'OS_PLACEMENT_CONFIG_DIR': str(self.path),
+            'TMPDIR': str(self.path)}))
 
     def conductor(self) -> child.Child:
         """Start nova-conductor."""

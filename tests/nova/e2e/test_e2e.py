@@ -8,6 +8,10 @@ import testscenarios
 from compute_notify import payload
 from tests import base
 from tests.nova.e2e import cloud
+from tests import outbox
+
+#: In the state_path.
+_OUTBOX = 'compute-notify-outbox.sqlite'
 
 _SENT = "NOTIFY exchange 'nova' topic 'versioned_notifications.info'"
 
@@ -24,13 +28,16 @@ def _identity(row):
 
 class TestDaemons(testscenarios.WithScenarios, base.TestCase):
 
-    scenarios = [('threading', {'eventlet': False}),
-                 ('eventlet', {'eventlet': True})]
+    scenarios = testscenarios.multiply_scenarios(
+        [('threading', {'eventlet': False}), ('eventlet', {'eventlet': True})],
+        [('messagingv2', {'driver': 'messagingv2'}),
+         ('outbox', {'driver': 'outbox'})])
 
     def setUp(self):
         super().setUp()
         cloud.require()
-        self.cloud = self.useFixture(cloud.Cloud(eventlet=self.eventlet))
+        self.cloud = self.useFixture(cloud.Cloud(
+            eventlet=self.eventlet, driver=self.driver))
         self._reported = 0
         self.conductor = self.cloud.conductor()
         self.cloud.listener.wait_for('service.create')
@@ -84,9 +91,23 @@ class TestDaemons(testscenarios.WithScenarios, base.TestCase):
     def assertSentByConductor(self, *computes):
         """Check who sent all but what the removal of the service sent."""
         self.assertNotIn('ERROR compute_notify', self.conductor.log())
+        if self.driver == 'outbox':
+            self.assertAllStored(*computes)
+            return
         removal = ('service.delete', 'compute_node.delete')
         others = [each for each in self.cloud.listener.received()
                   if each.event_type not in removal]
         self.assertEqual(len(others), self.conductor.log().count(_SENT))
         for compute in computes:
             self.assertNotIn(' NOTIFY ', compute.log())
+
+    def assertAllStored(self, *computes):
+        """Check that all went through the file, which is empty now."""
+        with outbox.opened(self.cloud.path / _OUTBOX) as opened:
+            outbox.wait_until(lambda: not opened.waiting(), opened.status)
+            status = opened.status()
+            self.assertEqual(
+                (len(self.cloud.listener.received()), 0, 0),
+                (status.sent, status.dropped, status.failed))
+        for process in self.conductor, *computes:
+            self.assertNotIn(' NOTIFY ', process.log())
