@@ -152,3 +152,9 @@ class NotSetAside(ComputeNotifyError):
 
     msg_fmt = ('Outbox %(path)s has set nothing aside that can be sent again '
                'under: %(ids)s')
+
+
+class RelayEnded(ComputeNotifyError):
+    """The relay met an error that it does not know; see the traceback."""
+
+    msg_fmt = 'The relay of outbox %(path)s has ended because of an error.'

@@ -88,7 +88,9 @@ def _relay(conf: cfg.ConfigOpts, wanted: settings.Settings) -> None:
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
     print(f'relaying {wanted.path} to {way.broker()}', flush=True)
-    stop.wait()
+    while not stop.wait(1.0):
+        if not thread.is_alive():
+            raise exception.RelayEnded(path=wanted.path)
     running.stop()
     thread.join(_GRACE)
 

@@ -30,6 +30,9 @@ class Forkable(abc.ABC):
         """Become new, in a child; what must not be touched is left behind."""
 
 
+#: Seconds that a fork waits for what a thread is in the middle of.
+_PATIENCE = 2.0
+
 _forkables: list[weakref.ref[Forkable]] = []
 _held: list[Forkable] = []
 #: What a child must neither use nor close, which an end of its life would.
@@ -58,8 +61,10 @@ def _living() -> list[Forkable]:
 
 def _before() -> None:
     for one in sorted(_living(), key=id):
-        one.lock.acquire()
-        _held.append(one)
+        # Whoever holds it is at the file, which does not take long. Not
+        # without a limit: the thread that forks may hold it itself.
+        if one.lock.acquire(timeout=_PATIENCE):
+            _held.append(one)
 
 
 def _in_parent() -> None:

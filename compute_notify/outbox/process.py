@@ -71,7 +71,8 @@ class Outbox(forks.Forkable):
             running = self._relay
             thread = self._thread
         if self.spool.flush() and running and thread and thread.is_alive():
-            running.settled.wait(FAREWELL)
+            if not running.is_away:
+                running.settled.wait(FAREWELL)
             running.stop()
             if running.settled.is_set():
                 thread.join(FAREWELL)

@@ -60,8 +60,9 @@ class Relay:
         self.settled = threading.Event()
         self._wake = threading.Event()
         self._stopped = threading.Event()
-        #: Confirmed, but still in the file.
+        #: Confirmed, but still in the file of that name.
         self._sent: list[message.Message] = []
+        self._file: str | None = None
         self._tries: collections.Counter[int | None] = collections.Counter()
         self._away_since: float | None = None
         self._status_at = time.monotonic()
@@ -71,8 +72,14 @@ class Relay:
 
     def wake(self) -> None:
         """Tell that something was stored."""
-        self.settled.clear()
+        # In this order, and _rest() in the other, or both could miss it.
         self._wake.set()
+        self.settled.clear()
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the broker took nothing when it was last tried."""
+        return self._away_since is not None
 
     def stop(self) -> None:
         """End :meth:`run` after the message on its way; for any thread."""
@@ -158,9 +165,15 @@ class Relay:
 
     def _pass(self) -> bool:
         """Send a batch; return whether there was any."""
-        # What could not be removed, the disk being full, is not sent again.
-        after = self._sent[-1].id if self._sent else None
         with self._handle.locked() as used:
+            if used.name != self._file:
+                # Another has taken its place, and begins to count anew.
+                self._file = used.name
+                self._sent.clear()
+                self._tries.clear()
+            # What could not be removed, the disk being full, is not sent
+            # again.
+            after = self._sent[-1].id if self._sent else None
             batch = used.first(BATCH, after=after)
         if not batch:
             return False
@@ -174,8 +187,9 @@ class Relay:
         return True
 
     def _rest(self) -> None:
-        if not self._wake.is_set():
-            self.settled.set()
+        self.settled.set()
+        if self._wake.is_set():
+            self.settled.clear()
         self._wake.wait(POLL)
 
     def _remove_sent(self) -> None:
@@ -183,7 +197,8 @@ class Relay:
             return
         try:
             with self._handle.locked() as used:
-                used.remove_sent(self._sent)
+                if used.name == self._file:
+                    used.remove_sent(self._sent)
         except handle.UNAVAILABLE as exc:
             self._cannot(exc)
         else:

@@ -30,7 +30,7 @@ APPLICATION_ID = 0x636E6F62
 
 #: Seconds to wait for another process that is at the file. A fixed bound,
 #: because callers of notify() wait with us.
-PATIENCE = 0.2
+PATIENCE = 0.15
 
 _LAYOUT = f"""
 BEGIN IMMEDIATE;
@@ -53,6 +53,7 @@ CREATE TABLE failed (
     tries INTEGER NOT NULL,
     failed REAL NOT NULL);
 CREATE TABLE figure (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+INSERT INTO figure VALUES ('name', hex(randomblob(16)));
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {FORMAT};
 COMMIT;
@@ -170,6 +171,15 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
     elif version != FORMAT:
         raise _NotOurs(f'its format is {version} and this release knows '
                        f'{FORMAT}')
+    # A first look inside, while a corrupt file can still make way.
+    name_of(connection)
+
+
+def name_of(connection: sqlite3.Connection) -> str:
+    """Return what differs from file to file, of the same path too."""
+    name: str = connection.execute(
+        "SELECT value FROM figure WHERE name = 'name'").fetchone()[0]
+    return name
 
 
 def _secure(path: str) -> None:

@@ -88,6 +88,7 @@ class Store:
         self._db = spoolfile.connect(path, synchronous=synchronous,
                                      checkpoint=checkpoint, make=make)
         self.identity = spoolfile.identity(path)
+        self.name = spoolfile.name_of(self._db)
 
     def close(self) -> None:
         """Close the connection."""

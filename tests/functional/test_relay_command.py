@@ -9,8 +9,10 @@ import pathlib
 import tempfile
 
 import fasteners
+import fixtures
 
 from compute_notify.cmd import main
+from compute_notify.outbox import relay
 from compute_notify.outbox import store
 from tests import outbox
 
@@ -164,6 +166,15 @@ class TestFailed(TestCase):
 
 
 class TestRelay(TestCase):
+
+    def test_unknown_error(self):
+        """A relay that ends by itself ends the command, with an error."""
+        self.useFixture(fixtures.MockPatchObject(
+            relay.Relay, 'run', autospec=True))
+        code, out, err = self.run_command()
+        self.assertEqual(1, code)
+        self.assertIn(f'relaying {self.path} to fake://', out)
+        self.assertIn(f'The relay of outbox {self.path} has ended', err)
 
     def test_wrong_url(self):
         """A URL that cannot work is said at once, without its password."""

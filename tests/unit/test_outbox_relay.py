@@ -205,6 +205,43 @@ class TestRelay(TestCase):
         self.assertEqual([0, 1, 2], self.broker.attempts)
         self.assertEqual(3, self.opened.status().sent)
 
+    def test_corrupt(self):
+        """A file that turns out to be corrupt makes way for a new one."""
+        self.append(3000)
+        self.opened.close()
+        size = os.path.getsize(self.path)
+        with open(self.path, 'r+b') as file:
+            file.seek(size // 2)
+            file.write(b'\xff' * (size - size // 2))
+        self.start()
+        outbox.wait_until(lambda: not os.path.exists(self.path),
+                          lambda: self.logs.output)
+        self.assertIn('It is ' + self.path + '.aside-', self.logs.output)
+        sent = list(self.broker.taken)
+        self.assertEqual(list(range(len(sent))), sent)
+        self.opened = self.store()
+        self.append(2, first=5000)
+        self.wait_for(*sent, 5000, 5001)
+
+    def test_replaced(self):
+        """What was sent from one file is not taken for what is in the next.
+
+        Both begin to count at one.
+        """
+        self.append(2)
+        with contextlib.closing(sqlite3.connect(self.path)) as other:
+            other.execute('BEGIN IMMEDIATE')
+            self.start()
+            outbox.wait_until(lambda: self.broker.taken == [0, 1],
+                              lambda: self.broker.taken)
+            self.opened.close()
+            for suffix in '', '-wal', '-shm':
+                os.rename(self.path + suffix, self.path + '-old' + suffix)
+            self.opened = self.store()
+            self.append(3, first=5)
+            self.wait_for(0, 1, 5, 6, 7)
+            other.execute('ROLLBACK')
+
 
 class TestElection(TestCase):
 

@@ -112,7 +112,7 @@ class TestMemory(TestCase):
         return more
 
     def test_busy(self):
-        """One call waits for the file 0.2 seconds, the next not at all."""
+        """One call waits for the file a moment, the next not at all."""
         made = self.spool()
         with self.busy():
             before = time.monotonic()
