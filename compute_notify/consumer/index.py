@@ -13,6 +13,7 @@ from collections import abc
 import dataclasses
 import datetime
 import itertools
+import threading
 import typing
 
 import sqlalchemy as sa
@@ -70,13 +71,15 @@ class Resynced:
 
 
 class Index:
-    """The table.
+    """The table; threads may share it.
 
     :param engine: SQLAlchemy's, for SQLite, MariaDB or PostgreSQL.
     """
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
+        # A listener has several threads, and SQLite one writer.
+        self._lock = threading.Lock()
 
     def create(self) -> None:
         """Make the table, unless it is there."""
@@ -94,7 +97,7 @@ class Index:
             if known is None or one.timestamp >= known.timestamp:
                 latest[one.uuid] = one
         rows = [_row_of_event(one) for one in latest.values()]
-        with self._engine.begin() as connection:
+        with self._lock, self._engine.begin() as connection:
             # A node that a snapshot did not have was gone by then, whatever
             # comes late about it. There may be no tombstone to tell.
             horizon = self._horizon(connection)
@@ -120,7 +123,7 @@ class Index:
         rows = (_row_of_node(node, stamp) for node in nodes)
         for chunk in _chunks(rows):
             seen.update(row['uuid'] for row in chunk)
-            with self._engine.begin() as connection:
+            with self._lock, self._engine.begin() as connection:
                 total = _add(total, self._merge(connection, chunk))
         return _add(total, Resynced(0, self._sweep(seen, stamp), 0))
 
@@ -173,7 +176,7 @@ class Index:
 
     def _sweep(self, seen: abc.Set[str], stamp: int) -> int:
         """Delete what a snapshot did not have and no newer one speaks of."""
-        with self._engine.begin() as connection:
+        with self._lock, self._engine.begin() as connection:
             ghosts = [uuid for uuid, in connection.execute(
                 sa.select(_nodes.c.uuid).where(
                     _nodes.c.deleted.is_(False), _nodes.c.stamp <= stamp))

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the index: it converges, whatever the stream does on its way."""
 
+from concurrent import futures
 import dataclasses
 import datetime
 import random
+import tempfile
 
 import hypothesis
 from hypothesis import strategies
@@ -69,7 +71,8 @@ class TestCase(base.TestCase):
 
     def setUp(self):
         super().setUp()
-        url = servers.database(self.server) or 'sqlite://'
+        url = (servers.database(self.server)
+               or f'sqlite:///{tempfile.mkdtemp()}/index')
         self.engine = sa.create_engine(url)
         self.addCleanup(self.engine.dispose)
         self.addCleanup(index._metadata.drop_all, self.engine)
@@ -169,6 +172,15 @@ class TestIndex(TestCase):
         self.index.apply([happened('create', _UUIDS[2], 1)])
         self.index.resync(slowly(), taken_at=when(5))
         self.assertEqual({_UUIDS[1], _UUIDS[3]}, set(self.found()))
+
+    def test_threads(self):
+        """The threads of a listener do not get in each other's way."""
+        sent, tables = live([(n % 4, n % 7 == 6) for n in range(80)])
+        with futures.ThreadPoolExecutor(8) as pool:
+            for done in [pool.submit(self.index.apply, [one])
+                         for one in sent]:
+                done.result(30)
+        self.assertEqual(tables[-1], self.found())
 
     def test_many(self):
         """More nodes than one statement takes are no different."""

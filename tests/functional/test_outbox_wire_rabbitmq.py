@@ -5,13 +5,17 @@ import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 
 import fixtures
 import oslo_messaging
+from oslo_utils import timeutils
+import testscenarios
 
+import compute_notify
 from compute_notify import emitter
 from compute_notify.outbox import process
 from compute_notify.outbox import spool
@@ -82,6 +86,33 @@ class TestWire(TestCase):
         self.assertEqual(
             {node.uuid}, {one.payload['nova_object.data']['uuid']
                           for one in received})
+
+
+class TestAway(testscenarios.WithScenarios, TestCase):
+
+    scenarios = [('closed', {'listens': False}), ('silent', {'listens': True})]
+
+    def test_down(self):
+        """With the broker away each call returns, and nothing is lost."""
+        with socket.socket() as server:
+            server.bind(('127.0.0.1', 0))
+            if self.listens:
+                server.listen(100)
+            self.set_up(**self.groups() | {
+                'DEFAULT': 'transport_url = rabbit://me:s3cret@127.0.0.1:'
+                           f'{server.getsockname()[1]}/'})
+            with timeutils.StopWatch() as timer:
+                node = self.live_once(host=self.host)
+                # A connection to the broker alone would take five seconds.
+                self.assertLess(timer.elapsed(), 3)
+            compute_notify.teardown()
+            process.shut_all()
+        self.assertNotIn('s3cret', self.logs.output)
+        listener = self.useFixture(broker.Listener(self.topic))
+        self.set_up(**self.groups())
+        received = listener.wait_for(3)
+        self.assertEqual({node.uuid}, {
+            one.payload['nova_object.data']['uuid'] for one in received})
 
 
 class TestStandAlone(TestCase):
