@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import pathlib
+import sqlite3
 import tempfile
 import time
 import typing
@@ -106,3 +107,13 @@ class TestCase(base.TestCase):
 def opened(path: object) -> contextlib.closing[store.Store]:
     """Open a file for the length of a ``with``."""
     return contextlib.closing(store.Store(str(path)))
+
+
+@contextlib.contextmanager
+def busy(path: str) -> abc.Iterator[None]:
+    """Keep a file busy, as a process that was stopped there would."""
+    store.Store(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute('BEGIN IMMEDIATE')
+        yield
+        other.execute('ROLLBACK')

@@ -25,6 +25,9 @@ class Forkable(abc.ABC):
         self.lock = threading.Lock()
         _register(self)
 
+    def before_fork(self) -> None:
+        """Let go of what a child must not even inherit; the lock is held."""
+
     @abc.abstractmethod
     def after_fork(self) -> None:
         """Become new, in a child; what must not be touched is left behind."""
@@ -65,6 +68,8 @@ def _before() -> None:
         # without a limit: the thread that forks may hold it itself.
         if one.lock.acquire(timeout=_PATIENCE):
             _held.append(one)
+    for one in _held:
+        one.before_fork()
 
 
 def _in_parent() -> None:

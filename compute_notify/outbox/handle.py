@@ -88,6 +88,16 @@ class Handle(forks.Forkable):
         with self.lock:
             self._close()
 
+    def before_fork(self) -> None:
+        """Close the file, which is opened again when it is needed.
+
+        SQLite notes in memory which locks its process holds on a file. A
+        child that inherits the note of an open one takes none itself, and
+        what it stores is lost when all others have closed the file.
+        """
+        with contextlib.suppress(sqlite3.Error):
+            self._close()
+
     def after_fork(self) -> None:
         """Leave the parent's connection alone."""
         if self._store is not None:

@@ -58,7 +58,7 @@ class Outbox(forks.Forkable):
                       'are kept in memory until it can.',
                       {'path': self._settings.path,
                        'why': sender.describe(exc)})
-            return
+            waits = True  # for all that is known; the relay will see
         finally:
             # Until there is something to store nothing need stay open.
             self.spool.close()

@@ -69,6 +69,7 @@ class Relay:
         self._aged = tally.Tally(self._say_aged)
         self._unusable = tally.Tally(self._say_unusable)
         self._why = ''
+        self._pid: int | None = None
 
     def wake(self) -> None:
         """Tell that something was stored."""
@@ -89,16 +90,15 @@ class Relay:
     def run(self) -> None:
         """Relay whenever no other process does, until stopped."""
         lost = 0
-        while not self._stopped.is_set():
+        self._pid = os.getpid()
+        while self._goes_on():
             lock = self._elect()
             if lock is not None:
-                pid = os.getpid()
                 try:
                     self._lead()
                 finally:
-                    # A greenthread is copied into a child, and ends there
-                    # when the child drops the hub: nothing of it is its own.
-                    if os.getpid() == pid:
+                    # In the copy, nothing of it is its own.
+                    if os.getpid() == self._pid:
                         self._way.close()
                         self._handle.close()
                         lock.release()
@@ -110,10 +110,15 @@ class Relay:
             self._tick()
             self._stopped.wait(ELECTION)
 
+    def _goes_on(self) -> bool:
+        # A greenthread is copied into a child, and runs on there unless the
+        # child drops the hub, which ends it.
+        return not self._stopped.is_set() and os.getpid() == self._pid
+
     def _elect(self) -> fasteners.InterProcessLock | None:
-        if spoolfile.identity(self.settings.path) is None:
-            return None
         try:
+            if spoolfile.identity(self.settings.path) is None:
+                return None
             lock = fasteners.InterProcessLock(
                 spoolfile.beside(self.settings.path, RELAY_LOCK))
             return lock if lock.acquire(blocking=False) else None
@@ -140,7 +145,7 @@ class Relay:
                   {'path': self.settings.path})
         self._note(broker=self._way.broker(), relay=os.getpid())
         pause = PAUSE
-        while not self._stopped.is_set():
+        while self._goes_on():
             self._wake.clear()
             sent = len(self._sent)
             try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from collections import abc
 import signal
+import subprocess
 import sys
 
 from tests.faults import drain
@@ -40,7 +41,12 @@ def _faults(options: argparse.Namespace) -> int:
         fault = scenarios.FAULTS[name]
         for seconds in fault.long if options.long else (fault.short,):
             print(f'{name}: {fault.what}', file=sys.stderr, flush=True)
-            found.append(scenarios.run(name, seconds, plan))
+            try:
+                found.append(scenarios.run(name, seconds, plan))
+            except (AssertionError, subprocess.SubprocessError) as exc:
+                # What the others have shown is worth its minutes.
+                found.append(scenarios.Outcome(
+                    name, seconds, {}, [f'not measured: {exc!r}']))
     print(f'{tables.LEGEND}\n\n{tables.outcomes(found)}\n\n'
           f'{tables.BACKLOG_LEGEND}\n\n{tables.backlogs(found)}\n')
     for outcome in found:

@@ -63,6 +63,8 @@ def backlogs(found: abc.Iterable[scenarios.Outcome]) -> str:
     """Return the table of what the outbox did after each fault."""
     rows = []
     for outcome in found:
+        if not outcome.records:
+            continue  # it could not be measured
         record = outcome.records[stages.OUTBOX]
         connected = scenarios.FAULTS[outcome.fault].connected
         rows.append((_name(outcome), str(len(record.backlog)),

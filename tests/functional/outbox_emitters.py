@@ -86,7 +86,6 @@ def crash(where: Where, kills: str, seed: str) -> None:
     """
     chance = random.Random(int(seed))
     notifier = make_notifier(where)
-    opened = None
     for turn in range(int(kills)):
         readable, writable = os.pipe()
 
@@ -108,8 +107,10 @@ def crash(where: Where, kills: str, seed: str) -> None:
         while chunk := os.read(readable, 65536):
             stored += len(chunk)
         os.close(readable)
-        opened = opened or spool(where)
+        # And closed again, or no file would ever have to be recovered.
+        opened = spool(where)
         say(who=str(turn), stored=stored, waiting=opened.waiting())
+        opened.close()
     make_notifier(where)  # it resumes what was left, without a notification
     wait_until_sent(where)
 

@@ -176,11 +176,16 @@ class TestOptions(TestCase):
                       '[compute_notify_outbox] path', self.logs.output)
 
     def test_unusable(self):
-        """A place that cannot be used is named at start."""
-        pathlib.Path(self.path).write_text('')
+        """A place that cannot be used is named at start, and tried again."""
+        blocked = pathlib.Path(self.path)
+        blocked.write_text('')
         self.path += '/outbox'
         self.notifier(self.conf())
         self.assertIn(f'Outbox {self.path} cannot be used', self.logs.output)
+        blocked.unlink()
+        with outbox.opened(self.path) as found:
+            found.append(outbox.messages(1), max_messages=9)
+        outbox.wait_until(lambda: not self.stored(), self.stored)
 
     def test_durability(self):
         """Surviving the loss of power means that each commit is synced."""

@@ -167,17 +167,19 @@ class TestRelay(TestCase):
         self.wait_for(0)
 
     def test_copied_by_a_fork(self):
-        """A greenthread that ends in a child leaves the connection alone."""
+        """A greenthread ends in a child, and leaves the connection alone."""
         self.append(1)
         made = relay.Relay(self.settings(), self.broker)
-        self.broker.mood = lambda one: made.stop()
+        pids = [1]
+        self.broker.mood = lambda one: pids.append(2)
         with mock.patch.object(self.broker, 'close', autospec=True) as close:
             with mock.patch.object(os, 'getpid', autospec=True,
-                                   side_effect=[1, 1, 2]):
+                                   side_effect=lambda: pids[-1]):
                 made.run()
             close.assert_not_called()
             self.append(1)
             made = relay.Relay(self.settings(), self.broker)
+            self.broker.mood = lambda one: made.stop()
             made.run()
             close.assert_called_once_with()
 

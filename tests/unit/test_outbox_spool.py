@@ -4,7 +4,6 @@
 import contextlib
 import os
 import pathlib
-import sqlite3
 import time
 from unittest import mock
 
@@ -91,14 +90,8 @@ class TestMemory(TestCase):
         self.useFixture(fixtures.MockPatchObject(
             spool, 'FLUSH_INTERVAL', 0.01))
 
-    @contextlib.contextmanager
     def busy(self):
-        """Keep the file busy, as a process that was stopped there would."""
-        self.store()
-        with contextlib.closing(sqlite3.connect(self.path)) as other:
-            other.execute('BEGIN IMMEDIATE')
-            yield
-            other.execute('ROLLBACK')
+        return outbox.busy(self.path)
 
     def full(self, made):
         """Let the file grow no more; return what lets it grow again."""
