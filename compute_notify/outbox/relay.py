@@ -181,6 +181,7 @@ class Relay:
             after = self._sent[-1].id if self._sent else None
             batch = used.first(BATCH, after=after)
         if not batch:
+            self._remove_sent()  # what could not be removed when it was sent
             return False
         sent = len(self._sent)
         try:
