@@ -69,9 +69,12 @@ class FakeSender(sender.Sender):
         """Drop the connection that there is not."""
 
     def send(self, messages: abc.Iterable[message.Message],
-             confirmed: list[message.Message]) -> None:
+             confirmed: list[message.Message],
+             go_on: abc.Callable[[], bool] = lambda: True) -> None:
         """Take messages."""
         for one in messages:
+            if not go_on():
+                return
             self.attempts += numbers([one])
             self.mood(one)
             self.taken += numbers([one])

@@ -79,6 +79,10 @@ def _relay(conf: cfg.ConfigOpts, wanted: settings.Settings) -> None:
     # Also says at once if the URL is wrong.
     made = transport.get(conf)
     way = sender.Sender(conf, made._driver._url)
+    exists = os.path.lexists(wanted.path)
+    if exists:
+        with _opened(wanted.path):
+            pass  # an error now, and not one in a log for ever
     running = relay.Relay(wanted, way)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -87,7 +91,8 @@ def _relay(conf: cfg.ConfigOpts, wanted: settings.Settings) -> None:
     # must not.
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
-    print(f'relaying {wanted.path} to {way.broker()}', flush=True)
+    print(f'relaying {wanted.path} to {way.broker()}'
+          + ('' if exists else ', once there is such a file'), flush=True)
     while not stop.wait(1.0):
         if not thread.is_alive():
             raise exception.RelayEnded(path=wanted.path)

@@ -11,6 +11,7 @@ import oslo_messaging
 from oslo_messaging.notify import notifier
 
 from compute_notify import exception
+from compute_notify.outbox import handle
 from compute_notify.outbox import message
 from compute_notify.outbox import process
 from compute_notify.outbox import sender
@@ -55,15 +56,29 @@ class OutboxDriver(notifier.Driver):
         """
         try:
             body = message.body_of(ctxt, message_)
-        except (TypeError, ValueError, RecursionError) as exc:
-            LOG.error('Notification %(id)s, %(event_type)s, has no form in '
-                      'which it can be sent and was set aside: %(why)s',
-                      {'id': message_.get('message_id'),
-                       'event_type': message_.get('event_type'),
-                       'why': sender.describe(exc)})
-            self._outbox.spool.set_aside(
-                message.for_topics(self._exchange, self.topics, priority,
-                                   repr(message_)), sender.describe(exc))
+        except Exception as exc:  # whatever a value's own methods raise
+            self._set_aside(message_, priority, sender.describe(exc))
             return
         self._outbox.put(message.for_topics(
             self._exchange, self.topics, priority, body))
+
+    def _set_aside(self, message_: dict[str, typing.Any], priority: str,
+                   why: str) -> None:
+        try:
+            shown = repr(message_)
+        except Exception as exc:
+            shown = sender.describe(exc)
+        values = {'id': message_.get('message_id'), 'why': why,
+                  'event_type': message_.get('event_type')}
+        try:
+            self._outbox.spool.set_aside(message.for_topics(
+                self._exchange, self.topics, priority, shown), why)
+        except handle.UNAVAILABLE as exc:
+            LOG.error('Notification %(id)s, %(event_type)s, has no form in '
+                      'which it can be sent and is lost: %(why)s; it could '
+                      'not be set aside: %(reason)s',
+                      values | {'reason': sender.describe(exc)})
+        else:
+            LOG.error('Notification %(id)s, %(event_type)s, has no form in '
+                      'which it can be sent and was set aside: %(why)s',
+                      values)

@@ -22,7 +22,9 @@ class Forkable(abc.ABC):
     """
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        # Reentrant, for what happens under it may come back here: a log
+        # handler or a signal handler that notifies, for example.
+        self.lock = threading.RLock()
         _register(self)
 
     def before_fork(self) -> None:
@@ -34,13 +36,14 @@ class Forkable(abc.ABC):
 
 
 #: Seconds that a fork waits for what a thread is in the middle of.
-_PATIENCE = 2.0
+_PATIENCE = 30.0
 
 _forkables: list[weakref.ref[Forkable]] = []
 _held: list[Forkable] = []
 #: What a child must neither use nor close, which an end of its life would.
 _left_behind: list[object] = []
-_registered = False
+#: One fork at a time, made with the hooks.
+_forking: threading.Lock | None = None
 
 
 def leave_behind(thing: object) -> None:
@@ -49,11 +52,11 @@ def leave_behind(thing: object) -> None:
 
 
 def _register(one: Forkable) -> None:
-    global _registered
+    global _forking
     _forkables[:] = [ref for ref in _forkables if ref() is not None]
     _forkables.append(weakref.ref(one))
-    if not _registered:
-        _registered = True
+    if _forking is None:
+        _forking = threading.Lock()
         os.register_at_fork(before=_before, after_in_parent=_in_parent,
                             after_in_child=_in_child)
 
@@ -63,9 +66,11 @@ def _living() -> list[Forkable]:
 
 
 def _before() -> None:
+    assert _forking is not None
+    _forking.acquire()
     for one in sorted(_living(), key=id):
-        # Whoever holds it is at the file, which does not take long. Not
-        # without a limit: the thread that forks may hold it itself.
+        # Whoever holds it is at the file, which does not take long, unless
+        # the disk hangs.
         if one.lock.acquire(timeout=_PATIENCE):
             _held.append(one)
     for one in _held:
@@ -75,11 +80,15 @@ def _before() -> None:
 def _in_parent() -> None:
     while _held:
         _held.pop().lock.release()
+    assert _forking is not None
+    _forking.release()
 
 
 def _in_child() -> None:
+    global _forking
     # A server that forks in C runs this alone: the locks may be anything.
+    _forking = threading.Lock()
     _held.clear()
     for one in _living():
-        one.lock = threading.Lock()
+        one.lock = threading.RLock()
         one.after_fork()

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import collections
 from collections import abc
 import contextlib
 import sqlite3
+
+from oslo_log import log as logging
 
 from compute_notify import exception
 from compute_notify.outbox import forks
 from compute_notify.outbox import settings
 from compute_notify.outbox import spoolfile
 from compute_notify.outbox import store
+
+LOG = logging.getLogger(__name__)
 
 #: What says that the file cannot be used now, but may be later.
 UNAVAILABLE = (sqlite3.Error, OSError, exception.OutboxUnusable,
@@ -39,6 +44,8 @@ class Handle(forks.Forkable):
         self.settings = wanted
         self._checkpoint = checkpoint
         self._store: store.Store | None = None
+        self._unsaid: collections.deque[
+            tuple[int, str, abc.Mapping[str, object]]] = collections.deque()
 
     @contextlib.contextmanager
     def locked(self) -> abc.Iterator[store.Store]:
@@ -47,8 +54,31 @@ class Handle(forks.Forkable):
         :raises UNAVAILABLE: as it says. A corrupt file has been moved aside
             by then.
         """
-        with self.lock, self._used() as used:
+        with self._holding(), self._used() as used:
             yield used
+
+    @contextlib.contextmanager
+    def _holding(self) -> abc.Iterator[None]:
+        """Hold the lock; what there is to say then is said after it.
+
+        A log handler may be slow, and one that notifies, as oslo.log's
+        ``publish_errors`` does, comes back here.
+        """
+        try:
+            with self.lock:
+                yield
+        finally:
+            while self._unsaid:
+                try:
+                    line = self._unsaid.popleft()
+                except IndexError:
+                    break  # another thread was faster
+                LOG.log(*line)
+
+    def say(self, level: int, text: str,
+            values: abc.Mapping[str, object]) -> None:
+        """Log something once the lock is free."""
+        self._unsaid.append((level, text, values))
 
     @contextlib.contextmanager
     def _used(self) -> abc.Iterator[store.Store]:
@@ -69,14 +99,15 @@ class Handle(forks.Forkable):
         if self._store is None:
             self._store = store.Store(
                 path, synchronous=self.settings.synchronous,
-                checkpoint=self._checkpoint, make=self._make)
+                checkpoint=self._checkpoint, make=self._make, say=self.say)
         return self._store
 
     def _give_up(self, exc: BaseException) -> None:
         seen = self._store and self._store.identity
         self._close()
         if seen and isinstance(exc, sqlite3.Error) and spoolfile.corrupt(exc):
-            spoolfile.move_aside_corrupt(self.settings.path, seen, exc)
+            spoolfile.move_aside_corrupt(self.settings.path, seen, exc,
+                                         self.say)
 
     def _close(self) -> None:
         if self._store is not None:
@@ -100,6 +131,7 @@ class Handle(forks.Forkable):
 
     def after_fork(self) -> None:
         """Leave the parent's connection alone."""
+        self._unsaid.clear()
         if self._store is not None:
             forks.leave_behind(self._store)
             self._store = None

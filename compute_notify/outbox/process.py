@@ -17,6 +17,7 @@ from compute_notify.outbox import relay
 from compute_notify.outbox import sender
 from compute_notify.outbox import settings
 from compute_notify.outbox import spool
+from compute_notify.outbox import spoolfile
 
 LOG = logging.getLogger(__name__)
 
@@ -41,6 +42,11 @@ class Outbox(forks.Forkable):
         self._relay: relay.Relay | None = None
         self._thread: threading.Thread | None = None
 
+    @property
+    def broker(self) -> str:
+        """Where this sends to, without a password."""
+        return self._make_sender().broker()
+
     def put(self, messages: abc.Sequence[message.Message]) -> None:
         """Store messages, and see that somebody sends them."""
         self.spool.append(messages)
@@ -52,6 +58,9 @@ class Outbox(forks.Forkable):
         if not self._settings.relay or _is_uwsgi_master():
             return
         try:
+            # Nothing is made before there is something to store.
+            if spoolfile.identity(self._settings.path) is None:
+                return
             waits = self.spool.waits()
         except handle.UNAVAILABLE as exc:
             LOG.error('Outbox %(path)s cannot be used: %(why)s. Notifications '
@@ -74,8 +83,7 @@ class Outbox(forks.Forkable):
             if not running.is_away:
                 running.settled.wait(FAREWELL)
             running.stop()
-            if running.settled.is_set():
-                thread.join(FAREWELL)
+            thread.join(FAREWELL)
         self.spool.shut()
 
     def after_fork(self) -> None:
@@ -119,6 +127,14 @@ class _Outboxes(forks.Forkable):
             if found is None:
                 found = Outbox(wanted, make_sender)
                 self._by_path[wanted.path] = found
+        ours, theirs = make_sender().broker(), found.broker
+        if ours != theirs:
+            LOG.error(
+                'Outbox %(path)s is relayed to %(theirs)s, and not to '
+                '%(ours)s, which another notifier of this process names. Give '
+                'it a file of its own with option [compute_notify_outbox] '
+                'path.',
+                {'path': wanted.path, 'theirs': theirs, 'ours': ours})
         return found
 
     def shut(self) -> None:
@@ -133,7 +149,8 @@ class _Outboxes(forks.Forkable):
         """Keep them: each sees to itself."""
 
 
-_outboxes: _Outboxes | None = None
+#: One at most; made when it is first needed.
+_registry: dict[None, _Outboxes] = {}
 
 
 def outbox_for(wanted: settings.Settings,
@@ -143,16 +160,20 @@ def outbox_for(wanted: settings.Settings,
     :param wanted: the options; those of the first caller count.
     :param make_sender: makes the way to the broker.
     """
-    global _outboxes
-    if _outboxes is None:
-        _outboxes = _Outboxes()
-    return _outboxes.get(wanted, make_sender)
+    if None not in _registry:
+        _registry.setdefault(None, _Outboxes())
+    return _registry[None].get(wanted, make_sender)
 
 
 def shut_all() -> None:
     """Shut every outbox of this process, as its end does."""
-    if _outboxes is not None:
-        _outboxes.shut()
+    for outboxes in _registry.values():
+        outboxes.shut()
+
+
+def paths() -> dict[str, Outbox]:
+    """Return this process's outboxes by path."""
+    return dict(_registry[None]._by_path) if _registry else {}
 
 
 def _is_uwsgi_master() -> bool:

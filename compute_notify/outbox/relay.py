@@ -33,6 +33,11 @@ LONGEST_PAUSE = 5.0
 #: How many messages are sent before they are removed together. As many may
 #: be sent twice if the process is killed.
 BATCH = 100
+#: Seconds after which they are, if not all of them were sent.
+LONGEST_BATCH = 0.25
+#: How many confirmed ones that cannot be removed, because the disk is full,
+#: stop the relay: all would be sent twice if the process were killed.
+MOST_UNREMOVED = 1000
 
 #: What the name of the lock that elects a relay ends in.
 RELAY_LOCK = 'relay'
@@ -99,6 +104,7 @@ class Relay:
                 finally:
                     # In the copy, nothing of it is its own.
                     if os.getpid() == self._pid:
+                        self._remove_sent()
                         self._way.close()
                         self._handle.close()
                         lock.release()
@@ -184,13 +190,29 @@ class Relay:
             self._remove_sent()  # what could not be removed when it was sent
             return False
         sent = len(self._sent)
+        if sent >= MOST_UNREMOVED:
+            self._remove_sent()
+            return False
         try:
-            self._way.send(batch, self._sent)
+            self._way.send(batch, self._sent, self._while_short())
         finally:
             if len(self._sent) > sent and self._away_since is not None:
                 self._back()
         self._remove_sent()
         return True
+
+    def _while_short(self) -> abc.Callable[[], bool]:
+        """Return what tells whether to send one more of a batch."""
+        end: float | None = None
+
+        def go_on() -> bool:
+            nonlocal end
+            now = time.monotonic()
+            if end is None:  # to connect takes its own time
+                end = now + LONGEST_BATCH
+                return self._goes_on()
+            return self._goes_on() and now < end
+        return go_on
 
     def _rest(self) -> None:
         self.settled.set()
@@ -217,6 +239,8 @@ class Relay:
             return
         try:
             with self._handle.locked() as used:
+                if used.name != self._file:
+                    return  # another has taken its place
                 used.set_aside(exc.one, str(exc), tries=tries,
                                keep=self.settings.max_messages)
                 used.note(last_error=str(exc), last_error_at=time.time())
@@ -256,16 +280,17 @@ class Relay:
         try:
             if self.settings.max_age:
                 with self._handle.locked() as used:
-                    self._aged.add(used.remove_older(
-                        time.time() - self.settings.max_age))
+                    aged = used.remove_older(
+                        time.time() - self.settings.max_age)
+                self._aged.add(aged)
             self._aged.tell()
             elapsed = time.monotonic() - self._status_at
             if 0 < self.settings.status_interval <= elapsed:
                 self._status_at = time.monotonic()
                 with self._handle.locked() as used:
-                    LOG.info('Outbox %(path)s: %(status)s',
-                             {'path': self.settings.path,
-                              'status': used.status()})
+                    status = used.status()
+                LOG.info('Outbox %(path)s: %(status)s',
+                         {'path': self.settings.path, 'status': status})
         except handle.UNAVAILABLE as exc:
             self._cannot(exc)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import abc
 import contextlib
+import itertools
 import struct
 import typing
 
@@ -68,16 +69,19 @@ class Sender:
         self._transport: oslo_messaging.Transport | None = None
 
     def send(self, messages: abc.Iterable[message.Message],
-             confirmed: list[message.Message]) -> None:
+             confirmed: list[message.Message],
+             go_on: abc.Callable[[], bool] = lambda: True) -> None:
         """Send messages in order.
 
         :param messages: what to send.
         :param confirmed: those that the broker has confirmed are added.
+        :param go_on: asked before each message; the rest is left.
         :raises Away: the broker is away or full; the rest may be sent again.
         :raises Refused: it refuses the next one.
         """
         try:
             driver = self._driver()
+            messages = itertools.takewhile(lambda _: go_on(), messages)
             if isinstance(driver, impl_rabbit.RabbitDriver):
                 self._to_rabbit(driver, messages, confirmed)
             else:
@@ -94,7 +98,10 @@ class Sender:
             # confirmation that is still to come would be taken for the next
             # message's.
             self.close()
-            raise Away(describe(exc)) from exc
+            # What cannot parse a URL shows it, password and all.
+            raise Away('the transport URL cannot be used'
+                       if isinstance(exc, ValueError)
+                       else describe(exc)) from exc
 
     def close(self) -> None:
         """Drop the connection."""

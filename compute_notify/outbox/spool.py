@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import collections
 from collections import abc
+import itertools
+import logging
 import threading
 import time
 
-from oslo_log import log as logging
+from oslo_log import log as oslo_logging
 
 from compute_notify.outbox import handle
 from compute_notify.outbox import message
@@ -16,7 +18,7 @@ from compute_notify.outbox import settings
 from compute_notify.outbox import store
 from compute_notify.outbox import tally
 
-LOG = logging.getLogger(__name__)
+LOG = oslo_logging.getLogger(__name__)
 
 #: Seconds between two tries to write what is kept in memory.
 FLUSH_INTERVAL = 0.5
@@ -58,7 +60,7 @@ class Spool(handle.Handle):
 
         :param messages: they stay together, and in order.
         """
-        with self.lock:
+        with self._holding():
             if not self._memory:
                 try:
                     self._write(messages)
@@ -88,28 +90,34 @@ class Spool(handle.Handle):
 
     def flush(self) -> bool:
         """Write what is in memory; return whether nothing is left there."""
-        with self.lock:
-            while self._memory:
-                batch = [self._memory[n] for n in range(
-                    min(len(self._memory), _FLUSH_BATCH))]
-                try:
-                    self._write(batch)
-                except handle.UNAVAILABLE as exc:
-                    self._why = f'{type(exc).__name__}: {exc}'
-                    self._held.tell()
-                    return False
-                for _ in batch:
-                    self._memory.popleft()
+        while True:
+            # Not for all at once: callers wait for the lock.
+            with self._holding():
                 if not self._memory:
-                    LOG.warning('Outbox %(path)s can be written again, and '
-                                'is.', {'path': self.settings.path})
-            # Under the lock: what is kept next starts another.
-            self._flusher = None
-            return True
+                    # Under the lock: what is kept next starts another.
+                    self._flusher = None
+                    return True
+                if not self._write_some():
+                    return False
+
+    def _write_some(self) -> bool:
+        batch = list(itertools.islice(self._memory, _FLUSH_BATCH))
+        try:
+            self._write(batch)
+        except handle.UNAVAILABLE as exc:
+            self._why = f'{type(exc).__name__}: {exc}'
+            self._held.tell()
+            return False
+        for _ in batch:
+            self._memory.popleft()
+        if not self._memory:
+            self.say(logging.WARNING, 'Outbox %(path)s can be written again, '
+                     'and is.', {'path': self.settings.path})
+        return True
 
     def housekeep(self) -> None:
         """Say what is due to be said."""
-        with self.lock:
+        with self._holding():
             self._dropped.tell()
 
     def shut(self) -> None:
@@ -120,7 +128,7 @@ class Spool(handle.Handle):
                 'notifications in memory are lost.',
                 {'path': self.settings.path, 'why': self._why,
                  'count': len(self._memory)})
-        with self.lock:
+        with self._holding():
             self._dropped.tell(now=True)
             self._close()
 
@@ -142,12 +150,17 @@ class Spool(handle.Handle):
                 self._memory.popleft()
         if over > 0:
             self._dropped.add(over)
-        self._held.add(len(messages))
-        if self._flusher is None:
-            self._flusher = threading.Thread(
+        if self._flusher is None or not self._flusher.is_alive():
+            flusher = threading.Thread(
                 target=self._keep_flushing,
                 name='compute-notify-outbox-flusher', daemon=True)
-            self._flusher.start()
+            try:
+                flusher.start()
+            except RuntimeError as exc:  # no more threads: the next call tries
+                self._why = f'{self._why}; {exc}'
+            else:
+                self._flusher = flusher
+        self._held.add(len(messages))
 
     def _keep_flushing(self) -> None:
         while True:
@@ -156,17 +169,17 @@ class Spool(handle.Handle):
                 return
 
     def _say_dropped(self, count: int) -> None:
-        LOG.error(
-            'Outbox %(path)s is full: %(count)d notifications were dropped, '
-            'the %(which)s.',
+        self.say(
+            logging.ERROR, 'Outbox %(path)s is full: %(count)d notifications '
+            'were dropped, the %(which)s.',
             {'path': self.settings.path, 'count': count,
              'which': 'newest' if self.settings.drop_newest else 'oldest'})
 
     def _say_held(self, count: int) -> None:
-        LOG.error(
-            'Outbox %(path)s cannot be written: %(why)s. %(held)d '
-            'notifications are in memory, and lost if this process ends; '
-            '%(most)d at most are kept there.',
+        self.say(
+            logging.ERROR, 'Outbox %(path)s cannot be written: %(why)s. '
+            '%(held)d notifications are in memory, and lost if this process '
+            'ends; %(most)d at most are kept there.',
             {'path': self.settings.path, 'why': self._why,
              'held': len(self._memory),
              'most': self.settings.memory_messages})

@@ -12,16 +12,13 @@ from __future__ import annotations
 from collections import abc
 import contextlib
 import fcntl
+import logging
 import os
 import sqlite3
 import stat
 import time
 
-from oslo_log import log as logging
-
 from compute_notify import exception
-
-LOG = logging.getLogger(__name__)
 
 #: Of the layout below; a file with a higher one is another release's.
 FORMAT = 1
@@ -80,8 +77,12 @@ def identity(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def connect(path: str, *, synchronous: str, checkpoint: int,
-            make: bool) -> sqlite3.Connection:
+#: Says something, as a logger's method ``log`` does.
+Say = abc.Callable[[int, str, abc.Mapping[str, object]], None]
+
+
+def connect(path: str, *, synchronous: str, checkpoint: int, make: bool,
+            say: Say) -> sqlite3.Connection:
     """Open the file.
 
     :param path: where it is.
@@ -90,7 +91,9 @@ def connect(path: str, *, synchronous: str, checkpoint: int,
         connection moves them to the file.
     :param make: make it where there is none, and move one aside that is
         corrupt or of a newer format. That is for those who store: a command
-        of another release or another user must not.
+        of another release or another user must not, and changes nothing
+        about a file that is no outbox.
+    :param say: told what an operator should know.
     :raises compute_notify.exception.OutboxMissing: there is none.
     :raises compute_notify.exception.OutboxUnusable: it belongs to somebody
         else, or is no outbox but a database of something else.
@@ -101,9 +104,9 @@ def connect(path: str, *, synchronous: str, checkpoint: int,
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     elif identity(path) is None:
         raise exception.OutboxMissing(path=path)
-    with _alone(path):
+    with _alone(path) if make else contextlib.nullcontext():
         for last in (False, True):
-            _secure(path)
+            _secure(path, make=make, say=say)
             connection = sqlite3.connect(
                 path, timeout=PATIENCE, isolation_level=None,
                 check_same_thread=False)
@@ -121,40 +124,32 @@ def connect(path: str, *, synchronous: str, checkpoint: int,
                 if last or not make:
                     raise exception.OutboxUnusable(
                         path=path, reason=exc) from exc
-                _move_aside(path, exc)
+                _move_aside(path, exc, say)
     raise AssertionError('the second round returns or raises')
 
 
 def beside(path: str, suffix: str) -> str:
-    """Make a file for a lock beside another, with its owner; return its path.
+    """Make a file for a lock beside another; return its path.
 
     :raises OSError: it cannot be made.
     """
     lock = f'{path}.{suffix}'
-    try:
-        made = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-    except FileExistsError:
-        return lock
-    try:
-        if os.geteuid() == 0 and os.path.exists(path):
-            owner = os.stat(path)
-            os.fchown(made, owner.st_uid, owner.st_gid)
-    finally:
-        os.close(made)
+    _make(lock)
     return lock
 
 
 def move_aside_corrupt(path: str, seen: tuple[int, int] | None,
-                       why: sqlite3.Error) -> None:
+                       why: sqlite3.Error, say: Say) -> None:
     """Move a file aside that turned out to be corrupt while it was in use.
 
     :param path: where it is.
     :param seen: its :func:`identity`; another process may have been faster.
     :param why: what SQLite said.
+    :param say: told what an operator should know.
     """
     with _alone(path):
         if identity(path) == seen:
-            _move_aside(path, why)
+            _move_aside(path, why, say)
 
 
 def _prepare(connection: sqlite3.Connection, path: str) -> None:
@@ -177,18 +172,20 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
 
 def name_of(connection: sqlite3.Connection) -> str:
     """Return what differs from file to file, of the same path too."""
-    name: str = connection.execute(
-        "SELECT value FROM figure WHERE name = 'name'").fetchone()[0]
-    return name
+    row: tuple[str] | None = connection.execute(
+        "SELECT value FROM figure WHERE name = 'name'").fetchone()
+    if row is None:
+        raise _NotOurs('it has no name')
+    return row[0]
 
 
-def _secure(path: str) -> None:
+def _secure(path: str, *, make: bool, say: Say) -> None:
     """Make the file if need be; see that it is ours and nobody else reads it.
 
     SQLite gives the files it keeps beside it the same mode and owner.
     """
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    if make:
+        _make(path)
     found = os.lstat(path)
     if not stat.S_ISREG(found.st_mode):
         raise exception.OutboxUnusable(path=path, reason='it is no file')
@@ -197,13 +194,31 @@ def _secure(path: str) -> None:
         raise exception.OutboxUnusable(
             path=path, reason=f'it belongs to user {found.st_uid} and this '
                               f'process runs as {os.geteuid()}')
-    if stat.S_IMODE(found.st_mode) != 0o600:
-        LOG.warning('Outbox %(path)s had mode %(mode)o; it is 600 now.',
-                    {'path': path, 'mode': stat.S_IMODE(found.st_mode)})
+    if make and stat.S_IMODE(found.st_mode) != 0o600:
         os.chmod(path, 0o600)
+        say(logging.WARNING, 'Outbox %(path)s had mode %(mode)o; it is 600 '
+            'now.', {'path': path, 'mode': stat.S_IMODE(found.st_mode)})
 
 
-def _move_aside(path: str, why: Exception) -> None:
+def _make(path: str) -> None:
+    """Make a file that only its owner can read, unless it is there.
+
+    What root makes belongs to whom the directory does: a command that root
+    runs first must not shut the service out.
+    """
+    try:
+        made = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    except FileExistsError:
+        return
+    try:
+        if os.geteuid() == 0:
+            owner = os.stat(os.path.dirname(path))
+            os.fchown(made, owner.st_uid, owner.st_gid)
+    finally:
+        os.close(made)
+
+
+def _move_aside(path: str, why: Exception, say: Say) -> None:
     aside = f'{path}.aside-{time.strftime("%Y%m%dT%H%M%S")}'
     number = 1
     while os.path.exists(aside):
@@ -212,9 +227,9 @@ def _move_aside(path: str, why: Exception) -> None:
     for suffix in ('', '-wal', '-shm'):
         with contextlib.suppress(FileNotFoundError):
             os.rename(path + suffix, aside + suffix)
-    LOG.error('Outbox %(path)s cannot be used: %(why)s. It is %(aside)s now, '
-              'with the notifications in it, and a new one takes its place.',
-              {'path': path, 'why': why, 'aside': aside})
+    say(logging.ERROR, 'Outbox %(path)s cannot be used: %(why)s. It is '
+        '%(aside)s now, with the notifications in it, and a new one takes its '
+        'place.', {'path': path, 'why': why, 'aside': aside})
 
 
 @contextlib.contextmanager

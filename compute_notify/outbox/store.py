@@ -11,8 +11,12 @@ import sqlite3
 import time
 import typing
 
+from oslo_log import log as logging
+
 from compute_notify.outbox import message
 from compute_notify.outbox import spoolfile
+
+LOG = logging.getLogger(__name__)
 
 #: Pages in the log before an append itself moves them to the file. High, for
 #: that syncs the disk and a caller would wait: the relay does it long before.
@@ -80,13 +84,16 @@ class Store:
     :param synchronous: NORMAL or FULL, as SQLite means them.
     :param checkpoint: as :func:`spoolfile.connect` has it.
     :param make: as there, which also says what is raised.
+    :param say: as there.
     """
 
     def __init__(self, path: str, *, synchronous: str = 'NORMAL',
                  checkpoint: int = RELAY_CHECKPOINT,
-                 make: bool = True) -> None:
-        self._db = spoolfile.connect(path, synchronous=synchronous,
-                                     checkpoint=checkpoint, make=make)
+                 make: bool = True,
+                 say: spoolfile.Say = LOG.log) -> None:
+        self._db = spoolfile.connect(
+            path, synchronous=synchronous, checkpoint=checkpoint, make=make,
+            say=say)
         self.identity = spoolfile.identity(path)
         self.name = spoolfile.name_of(self._db)
 
@@ -127,20 +134,19 @@ class Store:
         :returns: how many were dropped.
         """
         with self._writing():
-            over = self._waiting_at_most() + len(messages) - max_messages
-            if over > 0:  # seldom; then it is worth counting
-                over = self.waiting() + len(messages) - max_messages
+            over = self.waiting() + len(messages) - max_messages
             if over > 0 and drop_newest:
-                messages = messages[:max(len(messages) - over, 0)]
+                over = min(over, len(messages))
+                messages = messages[:len(messages) - over]
             self._db.executemany(
                 'INSERT INTO message (created, exchange, topic, body) '
                 'VALUES (?, ?, ?, ?)',
                 [(one.created, one.exchange, one.topic, one.body)
                  for one in messages])
+            self._count('waiting', len(messages))
             if over > 0 and not drop_newest:
-                self._db.execute(
-                    'DELETE FROM message WHERE id IN '
-                    '(SELECT id FROM message ORDER BY id LIMIT ?)', (over,))
+                self._delete('id IN (SELECT id FROM message ORDER BY id '
+                             'LIMIT ?)', over)
             if over > 0:
                 self._count('dropped', over)
         return max(over, 0)
@@ -160,8 +166,9 @@ class Store:
     def remove_sent(self, sent: abc.Sequence[message.Message]) -> None:
         """Remove what the broker has confirmed, and count it."""
         with self._writing():
-            self._db.executemany('DELETE FROM message WHERE id = ?',
-                                 [(one.id,) for one in sent])
+            self._count('waiting', -self._db.executemany(
+                'DELETE FROM message WHERE id = ?',
+                [(one.id,) for one in sent]).rowcount)
             self._count('sent', len(sent))
 
     def remove_older(self, than: float) -> int:
@@ -174,8 +181,12 @@ class Store:
         if oldest is None or oldest >= than:
             return 0
         with self._writing():
-            removed = self._db.execute(
-                'DELETE FROM message WHERE created < ?', (than,)).rowcount
+            # From the oldest to the first that is not: no other is looked at.
+            young, = self._db.execute(
+                'SELECT id FROM message WHERE created >= ? ORDER BY id '
+                'LIMIT 1', (than,)).fetchone() or (None,)
+            removed = (self._delete('id < ?', young) if young is not None
+                       else self._delete('1'))
             self._count('dropped', removed)
         return removed
 
@@ -190,7 +201,7 @@ class Store:
         :param keep: how many to keep; the oldest go.
         """
         with self._writing():
-            self._db.execute('DELETE FROM message WHERE id = ?', (one.id,))
+            self._delete('id = ?', one.id)
             self._db.execute(
                 'INSERT INTO failed (created, exchange, topic, body, '
                 'sendable, error, tries, failed) '
@@ -227,6 +238,7 @@ class Store:
                     'SELECT ?, exchange, topic, body FROM failed '
                     'WHERE id = ?', (time.time(), id))
                 self._db.execute('DELETE FROM failed WHERE id = ?', (id,))
+            self._count('waiting', len(chosen))
         return len(chosen)
 
     def note(self, **figures: object) -> None:
@@ -257,26 +269,24 @@ class Store:
             last_error_at=self.noted('last_error_at'))
 
     def waiting(self) -> int:
-        """Return how many wait; counts them."""
-        count: int = self._db.execute(
-            'SELECT count(*) FROM message').fetchone()[0]
-        return count
+        """Return how many wait, without counting them."""
+        return int(self.noted('waiting') or 0)
 
     def checkpoint(self) -> None:
         """Move the log into the file, as far as nobody uses it."""
         self._db.execute('PRAGMA wal_checkpoint(PASSIVE)')
 
-    def _waiting_at_most(self) -> int:
-        """Return an upper bound of how many wait, without counting them."""
-        low, high = self._db.execute(
-            'SELECT (SELECT min(id) FROM message), '
-            '(SELECT max(id) FROM message)').fetchone()
-        return 0 if low is None else high - low + 1
-
     def _oldest(self) -> float | None:
         row: tuple[float] | None = self._db.execute(
             'SELECT created FROM message ORDER BY id LIMIT 1').fetchone()
         return None if row is None else row[0]
+
+    def _delete(self, where: str, *values: object) -> int:
+        """Delete of what waits; return how many."""
+        deleted = self._db.execute(f'DELETE FROM message WHERE {where}',
+                                   values).rowcount
+        self._count('waiting', -deleted)
+        return deleted
 
     def _count(self, name: str, more: int) -> None:
         self._db.execute(

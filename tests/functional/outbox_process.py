@@ -168,7 +168,8 @@ def _live_and_die(where: outbox_emitters.Where, count: int,
 class _Sender(sender.Sender):
     """A broker that says which process sends what to it."""
 
-    def send(self, messages, confirmed: list[message.Message]) -> None:
+    def send(self, messages, confirmed: list[message.Message],
+             go_on: object = None) -> None:
         """Take messages."""
         for one in messages:
             outbox_emitters.say(sender=os.getpid())

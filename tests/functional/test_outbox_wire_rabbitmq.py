@@ -171,7 +171,7 @@ class TestFullDisk(TestCase):
             notifier.info({}, 'some.event', {'number': number,
                                              'more': 'x' * 10000})
         self.assertIn('cannot be written', self.logs.output)
-        made = process._outboxes._by_path[self.path].spool
+        made = process.paths()[self.path].spool
         with outbox.opened(self.path) as found:
             stored = found.waiting()
         self.assertTrue(0 < stored < 300, stored)

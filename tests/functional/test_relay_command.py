@@ -173,8 +173,17 @@ class TestRelay(TestCase):
             relay.Relay, 'run', autospec=True))
         code, out, err = self.run_command()
         self.assertEqual(1, code)
-        self.assertIn(f'relaying {self.path} to fake://', out)
+        self.assertIn(f'relaying {self.path} to fake:///, once there is such '
+                      'a file', out)
         self.assertIn(f'The relay of outbox {self.path} has ended', err)
+
+    def test_garbage(self):
+        """A file that is no outbox ends it at once, and stays as it is."""
+        pathlib.Path(self.path).write_text('garbage' * 1000)
+        code, out, err = self.run_command()
+        self.assertEqual((1, ''), (code, out))
+        self.assertIn(f'Outbox {self.path} cannot be used', err)
+        self.assertEqual(['outbox'], os.listdir(os.path.dirname(self.path)))
 
     def test_wrong_url(self):
         """A URL that cannot work is said at once, without its password."""

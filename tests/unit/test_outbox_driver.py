@@ -132,7 +132,7 @@ class TestDriver(TestCase):
         conf = self.conf()
         for notifier in self.notifier(conf), self.notifier(conf):
             notifier.info({}, 'some.event', {})
-        first, = process._outboxes._by_path.values()
+        first, = process.paths().values()
         self.assertEqual(self.path, first.spool.settings.path)
 
     def test_no_json(self):
@@ -149,6 +149,40 @@ class TestDriver(TestCase):
         self.assertFalse(kept[0].sendable)
         self.assertIn('some.event, has no form in which it can be sent',
                       self.logs.output)
+
+    def test_raising_value(self):
+        """Whatever a value's own methods raise stays here."""
+        class Lazy:
+            def __getattr__(self, name):
+                raise RuntimeError('detached')
+
+            __repr__ = __getattr__
+        self.notifier(self.conf('relay = false')).info(
+            {}, 'some.event', {'lazy': Lazy()})
+        with outbox.opened(self.path) as found:
+            self.assertEqual(['RuntimeError: detached'] * 2,
+                             [one.error for one in found.list_failed()])
+        self.assertIn('was set aside: RuntimeError', self.logs.output)
+
+    def test_cannot_set_aside(self):
+        """What can be neither sent nor kept is said to be lost."""
+        notifier = self.notifier(self.conf('relay = false'))
+        with outbox.busy(self.path):
+            notifier.info({}, 'some.event', {'key': {(1, 2): 'x'}})
+        self.assertIn('is lost: ', self.logs.output)
+        self.assertIn('database is locked', self.logs.output)
+
+    def test_two_brokers(self):
+        """Notifiers to two brokers must not share a file."""
+        conf = self.conf('relay = false')
+        self.notifier(conf)
+        self.notifier(self.conf(
+            'relay = false',
+            DEFAULT='transport_url = rabbit://me:s3cret@elsewhere/'))
+        self.assertIn(
+            f'Outbox {self.path} is relayed to fake://', self.logs.output)
+        self.assertIn('and not to rabbit://elsewhere/', self.logs.output)
+        self.assertNotIn('s3cret', self.logs.output)
 
 
 class TestOptions(TestCase):
@@ -193,7 +227,7 @@ class TestOptions(TestCase):
             self.path += durability
             self.notifier(self.conf(
                 f'relay = false\ndurability = {durability}'))
-            with process._outboxes._by_path[self.path].spool.locked() as used:
+            with process.paths()[self.path].spool.locked() as used:
                 self.assertEqual(
                     synchronous,
                     used._db.execute('PRAGMA synchronous').fetchone()[0])
@@ -211,12 +245,19 @@ class TestStart(TestCase):
         self.notifier(self.conf())
         outbox.wait_until(lambda: not self.stored(), self.stored)
 
+    def test_nothing_stored(self):
+        """Where nothing was ever stored nothing is made."""
+        self.path += '-new'
+        self.notifier(self.conf())
+        self.assertFalse(os.path.exists(self.path))
+        self.assertIsNone(process.paths()[self.path]._thread)
+
     def test_nothing_left(self):
         """With nothing to send nothing starts and no file stays open."""
         with outbox.opened(self.path) as found:
             found.remove_sent(found.first(9))
         self.notifier(self.conf())
-        made = process._outboxes._by_path[self.path]
+        made = process.paths()[self.path]
         self.assertIsNone(made._thread)
         self.assertIsNone(made.spool._store)
 
@@ -226,7 +267,7 @@ class TestStart(TestCase):
                              uwsgi=mock.Mock(worker_id=lambda: 0)):
             self.notifier(self.conf())
         self.assertEqual(2, len(self.stored()))
-        self.assertIsNone(process._outboxes._by_path[self.path]._thread)
+        self.assertIsNone(process.paths()[self.path]._thread)
 
     def test_end(self):
         """A process that ends lets its relay finish what it can send."""

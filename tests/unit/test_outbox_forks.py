@@ -62,15 +62,6 @@ class TestForks(outbox.TestCase):
         self.append(2)
         self.assertEqual([0, 1, 2], self.waiting())
 
-    def test_connection_in_use(self):
-        """One that could not be closed is left alone by the child."""
-        self.useFixture(fixtures.MockPatchObject(forks, '_PATIENCE', 0.01))
-        with self.spool.locked() as before:
-            self.in_child(lambda: self.spool._store is None
-                          and before in forks._left_behind)
-        self.append(0)
-        self.assertEqual([0], self.waiting())
-
     def test_lock(self):
         """A fork waits for a thread that is at the file."""
         held, go_on = threading.Event(), threading.Event()
@@ -90,13 +81,36 @@ class TestForks(outbox.TestCase):
         self.assertEqual([0, 1], self.waiting())
 
     def test_lock_for_ever(self):
-        """It does not wait for ever, and the child's lock is free."""
+        """It does not wait for ever; the child begins anew all the same."""
         self.useFixture(fixtures.MockPatchObject(forks, '_PATIENCE', 0.01))
         self.append(0)
-        with self.spool.lock:
-            self.in_child(lambda: self.append(1))
+        before = self.spool._store
+        held, go_on = threading.Event(), threading.Event()
+
+        def work():
+            with self.spool.locked():
+                held.set()
+                go_on.wait(outbox.LONG)
+        thread = threading.Thread(target=work)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.assertTrue(held.wait(outbox.LONG))
+
+        def child():
+            self.append(1)
+            return (before in forks._left_behind
+                    and self.spool._store is not before)
+        self.in_child(child)
+        go_on.set()
         self.append(2)
         self.assertEqual([0, 1, 2], self.waiting())
+
+    def test_by_who_holds_it(self):
+        """A thread that forks while it is at the file does not wait."""
+        with self.spool.lock:
+            self.in_child(lambda: self.append(0))
+        self.append(1)
+        self.assertEqual([0, 1], self.waiting())
 
     def test_relay(self):
         """A child has no relay until it has something to send."""

@@ -225,6 +225,47 @@ class TestRelay(TestCase):
         self.append(2, first=5000)
         self.wait_for(*sent, 5000, 5001)
 
+    def test_slow(self):
+        """A slow broker's words are noted before a batch is through."""
+        self.useFixture(fixtures.MockPatchObject(relay, 'LONGEST_BATCH', 0))
+        removed = []
+        self.broker.mood = lambda one: removed.append(
+            self.opened.status().sent)
+        self.append(5)
+        self.start()
+        self.wait_for(*range(5))
+        self.assertEqual(list(range(5)), removed)
+
+    def test_stopped_midway(self):
+        """It ends after the message on its way, and removes what was sent."""
+        self.append(50)
+        made = relay.Relay(self.settings(), self.broker)
+
+        def mood(one):
+            if outbox.numbers([one]) == [7]:
+                made.stop()
+        self.broker.mood = mood
+        made.run()
+        self.assertEqual(list(range(8)), self.broker.taken)
+        self.assertEqual(list(range(8, 50)), self.waiting())
+
+    def test_refused_of_another_file(self):
+        """What was refused of one file is not set aside in the next."""
+        self.append(1)
+
+        def refuse(one):
+            if outbox.numbers([one]) != [0]:
+                return
+            for suffix in '', '-wal', '-shm':
+                os.rename(self.path + suffix, self.path + '-old' + suffix)
+            self.opened = self.store()
+            self.append(1, first=5)
+            raise sender.Refused(one, ValueError('too large'))
+        self.broker.mood = refuse
+        self.start(max_tries=1)
+        self.wait_for(5)
+        self.assertEqual([], self.opened.list_failed())
+
     def test_replaced(self):
         """What was sent from one file is not taken for what is in the next.
 

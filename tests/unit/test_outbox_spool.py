@@ -2,13 +2,16 @@
 """Tests of the emitting side: no call waits long, and nothing is lost."""
 
 import contextlib
+import logging
 import os
 import pathlib
+import threading
 import time
 from unittest import mock
 
 import fixtures
 
+from compute_notify.outbox import handle
 from compute_notify.outbox import spool
 from compute_notify.outbox import spoolfile
 from compute_notify.outbox import store
@@ -80,6 +83,53 @@ class TestAppend(TestCase):
         self.assertEqual(1, len(list(
             pathlib.Path(self.path).parent.glob('outbox.aside-*[0-9]'))))
         self.assertIn('malformed', self.logs.output)
+
+
+class _Notifying(logging.Handler):
+    """Notifies of each error, as oslo.log's publish_errors does."""
+
+    def __init__(self, made):
+        super().__init__(logging.ERROR)
+        self.made = made
+
+    def emit(self, record):
+        """Store an error."""
+        self.made.append(outbox.messages(1, first=1000))
+
+
+class TestPublishErrors(TestCase):
+
+    def test_publish_errors(self):
+        """What is said may come back as a notification."""
+        made = self.spool(max_messages=2)
+        handler = _Notifying(made)
+        logging.getLogger('compute_notify').addHandler(handler)
+        self.addCleanup(
+            logging.getLogger('compute_notify').removeHandler, handler)
+        thread = threading.Thread(target=self.append, args=(made, 0, 1, 2),
+                                  daemon=True)
+        thread.start()
+        thread.join(outbox.LONG)
+        self.assertFalse(thread.is_alive())
+        self.assertIn('dropped', self.logs.output)
+        self.assertEqual([2, 1000], self.waiting())
+
+    def test_not_while_it_is_held(self):
+        """Nobody waits for the log of another."""
+        made = self.spool(max_messages=1)
+        free = []
+
+        def look(level, *args):
+            def work():
+                with made.lock:
+                    free.append(True)
+            thread = threading.Thread(target=work, daemon=True)
+            thread.start()
+            thread.join(outbox.LONG)
+        with mock.patch.object(handle.LOG, 'log', autospec=True,
+                               side_effect=look):
+            made.append(outbox.messages(2))
+        self.assertEqual([True], free)
 
 
 class TestMemory(TestCase):
@@ -206,6 +256,18 @@ class TestMemory(TestCase):
         outbox.wait_until(lambda: os.path.exists(self.path),
                           lambda: self.logs.output)
         self.wait_for(0)
+
+    def test_no_thread(self):
+        """Where no thread can be started the next call tries again."""
+        made = self.spool()
+        with self.busy():
+            with mock.patch.object(
+                    threading.Thread, 'start', autospec=True,
+                    side_effect=RuntimeError("can't start new thread")):
+                self.append(made, 0)
+            self.append(made, 1)
+        self.wait_for(0, 1)
+        self.assertIn("locked; can't start new thread", self.logs.output)
 
     def test_flusher_ends(self):
         """The thread that writes later ends; new trouble starts another."""

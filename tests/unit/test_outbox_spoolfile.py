@@ -69,6 +69,16 @@ class TestMode(outbox.TestCase):
             self.assertRaises(exception.OutboxUnusable,
                               store.Store, self.path)
 
+    def test_made_by_root(self):
+        """What root makes belongs to whom the directory does."""
+        directory = os.path.dirname(self.path)
+        with (mock.patch.object(os, 'geteuid', autospec=True, return_value=0),
+              mock.patch.object(os, 'fchown', autospec=True) as fchown):
+            store.Store(self.path).close()
+        owner = os.stat(directory)
+        self.assertEqual([(owner.st_uid, owner.st_gid)] * 2,
+                         [call.args[1:] for call in fchown.call_args_list])
+
     def test_no_file(self):
         """A link could lead anywhere, and is not followed."""
         other = pathlib.Path(self.path + '-other')
@@ -142,6 +152,23 @@ class TestMovedAside(outbox.TestCase):
 
 
 class TestRefused(outbox.TestCase):
+
+    def test_only_looked_at(self):
+        """A file that is no outbox is not touched by one that only looks."""
+        pathlib.Path(self.path).write_text('[DEFAULT]\n' * 500)
+        os.chmod(self.path, 0o644)
+        self.assertRaises(exception.OutboxUnusable, store.Store, self.path,
+                          make=False)
+        self.assertEqual(0o644, stat.S_IMODE(os.stat(self.path).st_mode))
+        self.assertEqual(['outbox'], os.listdir(os.path.dirname(self.path)))
+
+    def test_half_made(self):
+        """One of our format that lacks what it must have makes way."""
+        with contextlib.closing(store.Store(self.path)) as opened:
+            opened._db.execute('DELETE FROM figure')
+        self.store().append(outbox.messages(1), max_messages=9)
+        self.assertIn('it has no name', self.logs.output)
+        self.assertEqual([0], self.waiting())
 
     def test_another_database(self):
         """A database of something else is neither used nor moved."""

@@ -77,6 +77,42 @@ class TestStore(outbox.TestCase):
         self.assertEqual([0, 1, 2, 3], self.waiting())
         self.assertEqual(1, store.status().dropped)
 
+    def test_drop_newest_when_lowered(self):
+        """What was there before a lower limit is not counted as dropped."""
+        store = self.store()
+        self.append(store, outbox.messages(9))
+        self.assertEqual(2, self.append(
+            store, outbox.messages(2, first=9), max_messages=4,
+            drop_newest=True))
+        self.assertEqual((9, 2), (store.status().waiting,
+                                  store.status().dropped))
+
+    def test_waiting_is_counted_right(self):
+        """The figure is what a count would give, whatever was done."""
+        store = self.store()
+
+        def check():
+            counted, = store._db.execute(
+                'SELECT count(*) FROM message').fetchone()
+            self.assertEqual(counted, store.waiting())
+        for number in range(12):
+            self.append(store, outbox.messages(2, first=number),
+                        max_messages=7, drop_newest=number % 3 == 0)
+            check()
+        first, second, *_ = store.first(9)
+        store.remove_sent([first])
+        store.remove_sent([first])
+        store.set_aside(second, 'x', tries=1, keep=9)
+        check()
+        store.set_aside(outbox.messages(1)[0], 'x', tries=1, keep=9)
+        store.retry_failed()
+        check()
+        store.remove_older(store.first(9)[2].created)
+        check()
+        store.remove_older(time.time())
+        check()
+        self.assertEqual(0, store.waiting())
+
     def test_gaps_do_not_fill_it(self):
         """What went from between the others leaves room."""
         store = self.store()

@@ -116,8 +116,9 @@ class TestRooms(testtools.TestCase):
             and (node.type is None or getattr(node.type, 'id', '')
                  in ('Exception', 'BaseException'))
             and not isinstance(node.body[-1], ast.Raise)
-            # The host must start whatever is wrong with the driver.
-            and path.name != 'activate.py']
+            # The host must start whatever is wrong with the driver, and
+            # values that cannot be sent may raise anything.
+            and path.name not in ('activate.py', 'driver.py')]
         self.assertEqual([], broad)
 
     @staticmethod
